@@ -1,0 +1,186 @@
+"""Declared paths: where a payload has the values that the engine reads by itself.
+
+A path is written as in ``choices[0].delta.content``; a member whose name holds a dot or a bracket is written
+``["a.b"]``. Both twins compile the same declarations: the extension into tables that its JSON walk follows, the
+Python twin into look-ups.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    Path = tuple[str | int, ...]
+
+__all__ = ["Declaration", "Delta", "Node", "parse_path"]
+
+MAX_PATHS = 60
+"""How many different paths one dialect may declare."""
+
+
+class Delta:
+    """One form of payload that carries a single fragment and nothing else that counts.
+
+    Exactly one of ``text``, ``reasoning`` and ``arguments`` is the path of the fragment, a string that is not empty. A
+    payload has this form when all of the following hold; otherwise the next form is tried, and at last the dialect's
+    ``translate``.
+
+    ``when``          path -> the string, ``True`` or ``False`` that has to stand there
+    ``absent``        paths that hold nothing or null
+    ``empty``         paths that hold nothing, null or an empty string
+    ``index``         path of the block's or the choice's number, an integer from 0 (nothing there: 0)
+    ``call``          for ``arguments``: path of the tool call's number within the message (nothing there: 0)
+    ``input_tokens``, ``output_tokens``   paths of two counts, both there or neither: they give a ``Usage`` beside it
+    """
+
+    __slots__ = (
+        "absent",
+        "arguments",
+        "call",
+        "empty",
+        "index",
+        "input_tokens",
+        "output_tokens",
+        "reasoning",
+        "text",
+        "when",
+    )
+
+    def __init__(
+        self,
+        *,
+        text: str | None = None,
+        reasoning: str | None = None,
+        arguments: str | None = None,
+        index: str | None = None,
+        call: str | None = None,
+        input_tokens: str | None = None,
+        output_tokens: str | None = None,
+        when: Mapping[str, str | bool] | None = None,
+        absent: Iterable[str] = (),
+        empty: Iterable[str] = (),
+    ) -> None:
+        if sum(path is not None for path in (text, reasoning, arguments)) != 1:
+            raise ValueError("a Delta names exactly one of text, reasoning and arguments")
+        if (input_tokens is None) != (output_tokens is None):
+            raise ValueError("a Delta names both token counts or none")
+        if call is not None and arguments is None:
+            raise ValueError("call goes with arguments")
+        self.text = text
+        self.reasoning = reasoning
+        self.arguments = arguments
+        self.index = index
+        self.call = call
+        self.input_tokens = input_tokens
+        self.output_tokens = output_tokens
+        self.when = dict(when or {})
+        self.absent = tuple(absent)
+        self.empty = tuple(empty)
+
+
+def parse_path(text: str) -> Path:
+    """``choices[0].delta.content`` as ``("choices", 0, "delta", "content")``. Raises ValueError for anything else."""
+    steps: list[str | int] = []
+    rest = text
+    while rest or not steps:
+        if rest.startswith('["'):
+            name, closed, rest = rest[2:].partition('"]')
+            if not closed:
+                raise ValueError(f"not a path: {text!r}")
+            steps.append(name)
+        elif rest.startswith("["):
+            number, closed, rest = rest[1:].partition("]")
+            if not closed or not (number.isascii() and number.isdigit()) or int(number) > 1000 or not steps:
+                raise ValueError(f"not a path: {text!r}")
+            steps.append(int(number))
+        else:
+            if steps:
+                if not rest.startswith("."):
+                    raise ValueError(f"not a path: {text!r}")
+                rest = rest[1:]
+            cut = min((at for at in (rest.find("."), rest.find("[")) if at >= 0), default=len(rest))
+            name, rest = rest[:cut], rest[cut:]
+            if not name or "]" in name or '"' in name:
+                raise ValueError(f"not a path: {text!r}")
+            steps.append(name)
+    if len(steps) > 16:
+        raise ValueError(f"a path of more than 16 steps: {text!r}")
+    return tuple(steps)
+
+
+class Node:
+    """One container on wanted paths: its members or items, each with the number of its leaf (-1: none) and its node."""
+
+    __slots__ = ("children", "is_array", "leaves")
+
+    def __init__(self, is_array: bool) -> None:
+        self.is_array = is_array
+        self.leaves: dict[str | int, int] = {}
+        self.children: dict[str | int, Node] = {}
+
+    def steps(self) -> list[str | int]:
+        """The members or items that are wanted, in the order of their declaration."""
+        return list(dict.fromkeys([*self.leaves, *self.children]))
+
+    def below(self, step: str | int) -> list[int]:
+        """The numbers of all leaves at or under one step."""
+        found = [self.leaves[step]] if step in self.leaves else []
+        child = self.children.get(step)
+        if child is not None:
+            for inner in child.steps():
+                found += child.below(inner)
+        return found
+
+
+class Form:
+    """A Delta with its paths replaced by the numbers of leaves (-1: not declared)."""
+
+    __slots__ = ("absent", "call", "content", "empty", "index", "input_tokens", "kind", "output_tokens", "when")
+
+    def __init__(self, delta: Delta, leaf: Declaration) -> None:
+        self.kind = "text" if delta.text else "reasoning" if delta.reasoning else "arguments"
+        self.content = leaf.add(delta.text or delta.reasoning or delta.arguments)
+        self.index = leaf.add(delta.index)
+        self.call = leaf.add(delta.call)
+        self.input_tokens = leaf.add(delta.input_tokens)
+        self.output_tokens = leaf.add(delta.output_tokens)
+        self.when = [(leaf.add(path), value) for path, value in delta.when.items()]
+        self.absent = [leaf.add(path) for path in delta.absent]
+        self.empty = [leaf.add(path) for path in delta.empty]
+
+
+class Declaration:
+    """All paths of a dialect as one tree, and its forms over the leaves of that tree."""
+
+    __slots__ = ("forms", "paths", "root")
+
+    def __init__(self, deltas: Iterable[Delta] = (), paths: Iterable[str] = ()) -> None:
+        self.root = Node(is_array=False)
+        self.paths: list[Path] = []
+        for path in paths:
+            self.add(path)
+        self.forms = [Form(delta, self) for delta in deltas]
+
+    def add(self, text: str | None) -> int:
+        """The number of a path's leaf; the same path has one number, and None has -1."""
+        if text is None:
+            return -1
+        path = parse_path(text)
+        node = self.root
+        for step, following in zip(path, path[1:], strict=False):
+            wants_array = isinstance(following, int)
+            child = node.children.get(step)
+            if child is None:
+                child = node.children[step] = Node(wants_array)
+            elif child.is_array != wants_array:
+                raise ValueError(f"declared both as an array and as an object: {text!r}")
+            node = child
+        leaf = node.leaves.get(path[-1])
+        if leaf is None:
+            leaf = len(self.paths)
+            if leaf == MAX_PATHS:
+                raise ValueError(f"more than {MAX_PATHS} paths")
+            self.paths.append(path)
+            node.leaves[path[-1]] = leaf
+        return leaf

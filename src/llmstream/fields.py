@@ -1,0 +1,70 @@
+"""What the fields of events may hold; both twins check their constructors with these, so that errors are the same."""
+
+from __future__ import annotations
+
+from . import payload
+from .rules import MAX_INTEGER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+__all__ = ["envelope", "extensions", "integer", "optional_integer", "optional_text", "text"]
+
+
+def text(name: str, value: Any) -> str:
+    """``value`` if it is a str; raises TypeError otherwise."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    return value if type(value) is str else str(value)
+
+
+def optional_text(name: str, value: Any) -> str | None:
+    """``value`` if it is a str or None; raises TypeError otherwise."""
+    return None if value is None else text(name, value)
+
+
+def integer(name: str, value: Any) -> int:
+    """``value`` if it is an int from 0 to 2**63 - 1; raises TypeError or ValueError otherwise."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+    if not 0 <= value <= MAX_INTEGER:
+        raise ValueError(f"{name} must be from 0 to 2**63 - 1")
+    return int(value)
+
+
+def optional_integer(name: str, value: Any) -> int | None:
+    """As ``integer``, or None."""
+    return None if value is None else integer(name, value)
+
+
+def extensions(value: Mapping[str, Any] | None) -> str | None:
+    """Extensions as compact JSON text, None where there are none; raises TypeError or ValueError for bad ones."""
+    if not value:
+        return None
+    members = dict(value)
+    if not all(isinstance(key, str) for key in members):
+        raise TypeError("extensions must have str keys")
+    return payload.dumps(members)
+
+
+def extensions_of(raw: bytes) -> dict[str, Any]:
+    """The ``extensions`` member of an envelope (draft, section 4.7), as data; anything but an object is {}."""
+    if b"extensions" not in raw and b"\\u" not in raw:
+        return {}
+    try:
+        envelope = payload.loads(raw.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return {}
+    found = envelope.get("extensions") if isinstance(envelope, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def envelope(kind: str, seq: int | None, members: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """The envelope of an event that was not read from a stream (draft, section 5.2)."""
+    found: dict[str, Any] = {"v": "1.0", "seq": seq, "type": kind}
+    found.update((name, value) for name, value in members.items() if value is not None)
+    if extra:
+        found["extensions"] = dict(extra)
+    return found

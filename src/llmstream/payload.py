@@ -1,0 +1,63 @@
+"""JSON text to Python values, for what a dialect's ``translate`` and ``Event.json`` read.
+
+Only the readers that need whole values come here; the engine itself reads envelopes without building them.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["MAX_DEPTH", "dumps", "loads", "without_lone_surrogates"]
+
+MAX_DEPTH = 500
+"""Nesting beyond this is refused where whole values are built: Python's own reader is recursive."""
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _bounded(digits: str) -> Any:
+    return int(digits) if len(digits) < 300 else float(digits)
+
+
+def loads(text: str) -> Any:
+    """The value of a JSON text as RFC 8259 defines it; raises ValueError otherwise. An integer of 300 digits or more
+    becomes a float, since Python refuses to convert digits without bound."""
+    import json
+
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        return json.loads(text, parse_constant=_refuse, parse_int=_bounded)
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON text; raises TypeError or ValueError for what JSON cannot hold."""
+    import json
+
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def without_lone_surrogates(text: str) -> tuple[str, bool]:
+    """JSON text with every escape of half a surrogate pair replaced by U+FFFD, and whether there was one."""
+    if "\\u" not in text:
+        return text, False
+    import re
+
+    pattern = r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)"
+    found = False
+
+    def replace(match: re.Match[str]) -> str:
+        nonlocal found
+        escape = match[0]
+        if len(escape) == 6:
+            found = True
+            return "\\ufffd"
+        return escape
+
+    return re.sub(pattern, replace, text, flags=re.DOTALL), found
