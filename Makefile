@@ -1,0 +1,24 @@
+.PHONY: build test lint types bench fuzz
+
+build:
+	LLMSTREAM_EXTENSIONS=require python -m pip install -e '.[test,dev]'
+
+test:
+	python -m pytest
+
+lint:
+	ruff check .
+	ruff format --check .
+	cython-lint src
+
+types:
+	mypy
+	pyright
+	lint-imports
+
+bench:
+	python -m pip install -e '.[test,bench]'
+	python -m pytest benchmarks
+
+fuzz:
+	HYPOTHESIS_PROFILE=fuzz python -m pytest -m hypothesis

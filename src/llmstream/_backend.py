@@ -1,0 +1,77 @@
+"""The choice between the twins: the only module that knows which one is loaded.
+
+``LLMSTREAM_IMPLEMENTATION`` is ``auto`` (the compiled one, the Python one where it was not built),
+``cython`` or ``python``. A compiled one that is there and does not load is an error in every case.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+_choice = os.environ.get("LLMSTREAM_IMPLEMENTATION") or "auto"
+if _choice not in ("auto", "cython", "python"):
+    raise ImportError(f"LLMSTREAM_IMPLEMENTATION={_choice}: use auto, cython or python")
+
+implementation: Literal["cython", "python"] = "python"
+if not TYPE_CHECKING and _choice != "python":
+    try:
+        import llmstream._parser  # noqa: F401 (is it there, and does it load?)
+
+        implementation = "cython"
+    except ModuleNotFoundError as error:
+        if _choice == "cython" or error.name != "llmstream._parser":
+            raise
+
+if TYPE_CHECKING or implementation == "python":
+    from ._parser_py import (
+        ContentDelta,
+        ContentStop,
+        Event,
+        Parser,
+        ServerSentEvent,
+        SSEDecoder,
+        StreamEnd,
+        StreamError,
+        StreamStart,
+        ToolCall,
+        UnknownEvent,
+        Usage,
+        Violation,
+    )
+else:
+    from ._parser import (
+        ContentDelta,
+        ContentStop,
+        Event,
+        Parser,
+        ServerSentEvent,
+        SSEDecoder,
+        StreamEnd,
+        StreamError,
+        StreamStart,
+        ToolCall,
+        UnknownEvent,
+        Usage,
+        Violation,
+    )
+
+__all__ = [
+    "ContentDelta",
+    "ContentStop",
+    "Event",
+    "Parser",
+    "SSEDecoder",
+    "ServerSentEvent",
+    "StreamEnd",
+    "StreamError",
+    "StreamStart",
+    "ToolCall",
+    "UnknownEvent",
+    "Usage",
+    "Violation",
+    "implementation",
+]
