@@ -11,7 +11,7 @@ import re
 from json.decoder import scanstring
 
 from . import _registry, errors, fields, payload, rules
-from .declaration import Declaration, Delta
+from .declaration import Declaration, declare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class Event:
 
     def _key(self) -> tuple[Any, ...]:
         found = self.extensions
-        text = json.dumps(found, sort_keys=True) if found else None
+        text = payload.canonical(found) if found else None
         return (self.type, self._fields[3], self._fields[5:], text)
 
     def __eq__(self, other: object) -> bool:
@@ -1475,8 +1475,7 @@ class Parser:
         if dialect is None:
             declared = _ENVELOPE
         else:
-            deltas: tuple[Delta, ...] = dialect.deltas
-            declared = Declaration(deltas)
+            declared = declare(dialect.deltas)
         self._root: Node = declared.root
         self._paths = declared.paths
         self._forms: list[Form] = declared.forms

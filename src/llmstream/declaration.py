@@ -10,10 +10,11 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     Path = tuple[str | int, ...]
 
-__all__ = ["Declaration", "Delta", "Node", "parse_path"]
+__all__ = ["Declaration", "Delta", "Form", "Node", "declare", "parse_path"]
 
 MAX_PATHS = 60
 """How many different paths one dialect may declare."""
@@ -153,7 +154,7 @@ class Form:
 class Declaration:
     """All paths of a dialect as one tree, and its forms over the leaves of that tree."""
 
-    __slots__ = ("forms", "paths", "root")
+    __slots__ = ("compiled", "forms", "paths", "root")
 
     def __init__(self, deltas: Iterable[Delta] = (), paths: Iterable[str] = ()) -> None:
         self.root = Node(is_array=False)
@@ -161,6 +162,7 @@ class Declaration:
         for path in paths:
             self.add(path)
         self.forms = [Form(delta, self) for delta in deltas]
+        self.compiled: Any = None  # what the extension makes of it
 
     def add(self, text: str | None) -> int:
         """The number of a path's leaf; the same path has one number, and None has -1."""
@@ -184,3 +186,18 @@ class Declaration:
             self.paths.append(path)
             node.leaves[path[-1]] = leaf
         return leaf
+
+
+MAX_DECLARATIONS = 64
+_declarations: dict[tuple[Delta, ...], Declaration] = {}
+
+
+def declare(deltas: Iterable[Delta]) -> Declaration:
+    """The declaration of a dialect's forms; the same forms share one."""
+    key = tuple(deltas)
+    found = _declarations.get(key)
+    if found is None:
+        if len(_declarations) >= MAX_DECLARATIONS:
+            _declarations.clear()
+        found = _declarations[key] = Declaration(key)
+    return found

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["MAX_DEPTH", "dumps", "loads", "without_lone_surrogates"]
+__all__ = ["MAX_DEPTH", "canonical", "dumps", "loads", "without_lone_surrogates"]
 
 MAX_DEPTH = 500
 """Nesting beyond this is refused where whole values are built: Python's own reader is recursive."""
@@ -61,3 +61,10 @@ def without_lone_surrogates(text: str) -> tuple[str, bool]:
         return escape
 
     return re.sub(pattern, replace, text, flags=re.DOTALL), found
+
+
+def canonical(value: Any) -> str:
+    """JSON text that is the same for equal values, whatever the order of their members."""
+    import json
+
+    return json.dumps(value, sort_keys=True)
