@@ -56,8 +56,8 @@ cdef extern from "_json.h" nogil:
         JSON_INTEGER_NO
         JSON_INTEGER_EXACT
         JSON_INTEGER_LENIENT
-        JSON_LEAVES
         JSON_SPANS
+        JSON_PLAIN_KEY
     ctypedef struct json_edge:
         const unsigned char *key
         unsigned short key_length
@@ -983,8 +983,12 @@ cdef int framer_dispatch(Framer *f, pointer begin, pointer end, bint in_place) e
     if f.name_kept:
         f.block_name = f.name.data
     f.block_name_size = f.name_size
+    # A CR whose LF may still come is no whole line end.
     f.block_learnable = (
-        f.simple and f.data_lines == 1 and (f.ends == ENDS_LF or f.ends == ENDS_CRLF)
+        f.simple
+        and f.data_lines == 1
+        and not f.swallow
+        and (f.ends == ENDS_LF or f.ends == ENDS_CRLF)
     )
     return FRAMER_BLOCK
 
@@ -1265,6 +1269,8 @@ cdef class Tables:
                 else:
                     edge.key = self._text(step)
                     edge.key_length = len(<bytes> self.keys[len(self.keys) - 1])
+                    if '"' not in step and "\\" not in step and min(step, default="x") >= " ":
+                        edge.item = JSON_PLAIN_KEY
                 edge.leaf = node.leaves.get(step, -1)
                 child = node.children.get(step)
                 edge.child = -1 if child is None else numbers[id(child)]
@@ -1945,6 +1951,7 @@ cdef class Parser:
         if self._closed:
             return []
         self._begin()
+        self._seq = -1
         cdef bytes head
         try:
             head, self._head = self._head, None
@@ -2258,8 +2265,10 @@ cdef class Parser:
         if not self._skip_version and not self._equals(base, leaf, b"1.0", 3):
             self._skip_version = True
             self._record(rules.BAD_VERSION)
-        cdef long long seq = self._integer(base, result, LEAF_SEQ, rules.BAD_SEQUENCE)
-        self._seq = seq
+        cdef int exact
+        self._seq = self._integer(base, result, LEAF_SEQ, &exact)
+        if exact != JSON_INTEGER_EXACT:
+            self._record(rules.BAD_SEQUENCE)
         cdef int kind = self._type(base, result, name, name_size, framed)
         cdef int broken = _broken_rule[self._state][kind]
         cdef bint first = self._state == STATE_NEW and kind == EVENT_START
@@ -2314,17 +2323,24 @@ cdef class Parser:
             text = self._scratch.data
         return length == size and memcmp(text, word, size) == 0
 
-    cdef long long _integer(self, pointer base, json_result *result, int number, rule) except? -2:
+    cdef long long _integer(
+        self, pointer base, json_result *result, int number, int *exact
+    ) noexcept:
         """A leaf as an integer from 0 to 2**63 - 1, -1 if it is none (resolution A-17)."""
         cdef json_leaf *leaf = self._leaf(result, number)
         cdef long long value = -1
-        cdef int exact = JSON_INTEGER_NO
+        exact[0] = JSON_INTEGER_NO
         if leaf != NULL and leaf.kind == JSON_NUMBER:
-            exact = json_integer(base + leaf.start, leaf.length, &value)
+            exact[0] = json_integer(base + leaf.start, leaf.length, &value)
+        return -1 if exact[0] == JSON_INTEGER_NO else value
+
+    cdef long long _count(
+        self, pointer base, json_result *result, int number, int rule
+    ) except? -2:
+        cdef int exact
+        cdef long long value = self._integer(base, result, number, &exact)
         if exact != JSON_INTEGER_EXACT:
             self._record(rule)
-            if exact == JSON_INTEGER_NO:
-                return -1
         return value
 
     cdef int _type(
@@ -2407,14 +2423,14 @@ cdef class Parser:
     cdef StreamStart _read_start(self, pointer base, json_result *result):
         cdef StreamStart made = StreamStart.__new__(StreamStart)
         made._first = self._string(base, result, LEAF_MODEL, rules.BAD_MODEL)
-        made._number = self._integer(base, result, LEAF_CREATED, rules.BAD_CREATED)
+        made._number = self._count(base, result, LEAF_CREATED, rules.BAD_CREATED)
         made._second = self._read_request_id(base, result)
         if self._request_id is None:
             self._request_id = made._second
         return made
 
     cdef ContentDelta _read_delta(self, pointer base, json_result *result):
-        cdef long long index = self._integer(base, result, LEAF_INDEX, rules.BAD_DELTA_INDEX)
+        cdef long long index = self._count(base, result, LEAF_INDEX, rules.BAD_DELTA_INDEX)
         cdef json_leaf *role = self._leaf(result, LEAF_ROLE)
         cdef json_leaf *delta = self._leaf(result, LEAF_DELTA)
         cdef json_leaf *text = NULL
@@ -2452,7 +2468,7 @@ cdef class Parser:
 
     cdef ContentStop _read_stop(self, pointer base, json_result *result):
         cdef ContentStop made = ContentStop.__new__(ContentStop)
-        cdef long long index = self._integer(base, result, LEAF_INDEX, rules.BAD_STOP_INDEX)
+        cdef long long index = self._count(base, result, LEAF_INDEX, rules.BAD_STOP_INDEX)
         if index < 0:
             index = 0
         made._number = index
@@ -2471,7 +2487,7 @@ cdef class Parser:
 
     cdef ToolCall _read_tool_call(self, pointer base, json_result *result):
         cdef ToolCall made = ToolCall.__new__(ToolCall)
-        cdef long long index = self._integer(base, result, LEAF_INDEX, rules.BAD_CALL_INDEX)
+        cdef long long index = self._count(base, result, LEAF_INDEX, rules.BAD_CALL_INDEX)
         if index < 0:
             index = 0
         made._number = index
@@ -2509,8 +2525,8 @@ cdef class Parser:
 
     cdef Usage _read_usage(self, pointer base, json_result *result):
         cdef Usage made = Usage.__new__(Usage)
-        made._number = self._integer(base, result, LEAF_INPUT_TOKENS, rules.BAD_INPUT_TOKENS)
-        made._other = self._integer(base, result, LEAF_OUTPUT_TOKENS, rules.BAD_OUTPUT_TOKENS)
+        made._number = self._count(base, result, LEAF_INPUT_TOKENS, rules.BAD_INPUT_TOKENS)
+        made._other = self._count(base, result, LEAF_OUTPUT_TOKENS, rules.BAD_OUTPUT_TOKENS)
         return made
 
     cdef StreamError _read_error(self, pointer base, json_result *result):

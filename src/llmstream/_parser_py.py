@@ -584,6 +584,7 @@ class _Framer:
         "_skipping",
         "_start",
         "_swallow",
+        "any_field",
         "committed_id",
         "data",
         "dataless",
@@ -592,7 +593,6 @@ class _Framer:
         "id",
         "match",
         "max_event_size",
-        "named",
         "offset",
         "position",
         "retry",
@@ -622,7 +622,7 @@ class _Framer:
     def _reset(self) -> None:
         self.fresh = True
         self.event = b""
-        self.named = False
+        self.any_field = False
         self.data: list[bytes] = []
         self.retry_of_block: int | None = None
         self._held = 0
@@ -747,13 +747,14 @@ class _Framer:
             return
         if value.startswith(b" "):
             value = value[1:]
+        known = name in (b"data", b"event", b"id", b"retry")
+        self.any_field = self.any_field or known
         if name == b"data":
             self._held += len(value) + bool(self.data)
             self.data.append(value)
         elif name == b"event":
             self._held += len(value) - len(self.event)
             self.event = value
-            self.named = True
         elif name == b"id":
             if b"\0" not in value:
                 self._held += len(value)
@@ -801,9 +802,8 @@ class _Framer:
         self._skipping, skipped = False, self._skipping
         block = None
         if not skipped:
-            named = self.named or self.retry_of_block is not None or self.id != self.committed_id
             self.committed_id = self.id
-            if self.data or (self.dataless and named):
+            if self.data or (self.dataless and self.any_field):
                 source = self.data[0] if len(self.data) == 1 else b"\n".join(self.data)
                 block = _Block(self._start, self.event, source, 0, len(source))
                 block.retry = self.retry_of_block
@@ -1089,10 +1089,13 @@ class _Walk:
         return at, leaf, child
 
 
-class _Number(str):
+class _Number:
     """A JSON number as it was written."""
 
-    __slots__ = ()
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
 
 
 def _unescape(body: bytes) -> str:
@@ -1109,8 +1112,8 @@ def _integer(value: Any) -> tuple[int | None, bool]:
         return (value, True) if 0 <= value <= rules.MAX_INTEGER else (None, False)
     if type(value) is not _Number:
         return None, False
-    sign, whole, fraction, exponent_sign, exponent = _SPELLING.fullmatch(value).groups("")  # type: ignore[union-attr]
-    if not sign and len(whole) == len(value):
+    sign, whole, fraction, exponent_sign, exponent = _SPELLING.fullmatch(value.text).groups("")  # type: ignore[union-attr]
+    if not sign and len(whole) == len(value.text):
         found = int(whole) if len(whole) <= 19 else rules.MAX_INTEGER + 1
         return (found, True) if found <= rules.MAX_INTEGER else (None, False)
     digits = (whole + fraction).lstrip("0")
@@ -1255,13 +1258,14 @@ class _Shape:
     """An event as literals and slots. ``gaps[i]`` are the bytes before span i, ``kinds[i]`` says what the span is and
     ``values[i]`` what stands there while it is fixed; the last gap ends the event."""
 
-    __slots__ = ("data_at", "form", "gaps", "kinds", "program", "tail", "values")
+    __slots__ = ("after_data", "data_at", "form", "gaps", "kinds", "program", "tail", "values")
 
     def __init__(
-        self, form: Any, data_at: int, gaps: list[bytes], kinds: list[int], values: list[bytes | None]
+        self, form: Any, data_at: int, after_data: int, gaps: list[bytes], kinds: list[int], values: list[bytes | None]
     ) -> None:
         self.form = form
         self.data_at = data_at
+        self.after_data = after_data  # bytes behind the payload
         self.gaps = gaps
         self.kinds = kinds
         self.values = values
@@ -1304,8 +1308,10 @@ class _Shape:
         return True
 
 
-def _learn(form: Any, event: bytes, data_at: int, walk: _Walk, slots: Mapping[int, int]) -> _Shape | None:
-    """The shape of one event, whose payload begins at ``data_at`` and was walked."""
+def _learn(
+    form: Any, event: bytes, data_at: int, data_end: int, walk: _Walk, slots: Mapping[int, int]
+) -> _Shape | None:
+    """The shape of one event, whose payload lies from ``data_at`` to ``data_end`` and was walked."""
     gaps: list[bytes] = []
     kinds: list[int] = []
     values: list[bytes | None] = []
@@ -1328,7 +1334,7 @@ def _learn(form: Any, event: bytes, data_at: int, walk: _Walk, slots: Mapping[in
         values.append(value)
         at = stop
     gaps.append(event[at:])
-    shape = _Shape(form, data_at, gaps, kinds, values)
+    shape = _Shape(form, data_at, len(event) - data_end, gaps, kinds, values)
     return shape if shape.fits() else None
 
 
@@ -1578,6 +1584,7 @@ class Parser:
         if self._closed:
             return []
         self._begin()
+        self._seq = None
         if self._head:
             self._head, head = None, self._head
             self._bytes(head)
@@ -1661,6 +1668,7 @@ class Parser:
 
     def _block(self, block: _Block) -> None:
         self._offset = block.offset
+        self._seq = None
         if block.too_large:
             if self._state == "ended":
                 self._ended()
@@ -2236,7 +2244,7 @@ class Parser:
         after = at + len(shape.tail)
         if after - begin > self._framer.max_event_size:
             return 0
-        stop = at + len(shape.tail.rstrip(b"\r\n"))
+        stop = after - shape.after_data
         form = shape.form
         if form is True:
             if self._next_seq > rules.MAX_SEQUENCE or self._blocks.get(index) is not False:
@@ -2275,7 +2283,8 @@ class Parser:
             ):
                 if leaf >= 0:
                     slots[leaf] = kind
-        shape = _learn(form, block.source[block.begin : block.end], block.start - block.begin, walk, slots)
+        event = block.source[block.begin : block.end]
+        shape = _learn(form, event, block.start - block.begin, block.stop - block.begin, walk, slots)
         if shape is None:
             return
         for known in self._shapes:

@@ -66,16 +66,32 @@ static inline unsigned scan_trailing_zeros(uint64_t word) /* word is not 0 */
 #endif
 }
 
-/* Byte i of the text is bits 8i to 8i+7 on every machine; compilers make one load of it. */
+#if defined(_MSC_VER) || (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+#  define SCAN_LITTLE_ENDIAN 1
+#endif
+
+/* Byte i of the text is bits 8i to 8i+7 on every machine. */
 static inline uint64_t scan_word(const unsigned char *p)
 {
+#if defined(SCAN_LITTLE_ENDIAN)
+    uint64_t word;
+    memcpy(&word, p, 8);
+    return word;
+#else
     return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24 |
            (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
+#endif
 }
 
 static inline uint64_t scan_half_word(const unsigned char *p)
 {
+#if defined(SCAN_LITTLE_ENDIAN)
+    uint32_t word;
+    memcpy(&word, p, 4);
+    return word;
+#else
     return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24;
+#endif
 }
 
 /* 0 to 7 bytes, the rest of the word 0. */
@@ -117,9 +133,14 @@ SCAN_INLINE scan_block scan_or(scan_block a, scan_block b)
     return _mm_or_si128(a, b);
 }
 
+SCAN_INLINE scan_block scan_fill(unsigned char byte)
+{
+    return _mm_set1_epi8((char)byte);
+}
+
 SCAN_INLINE scan_block scan_equal(scan_block block, unsigned char byte)
 {
-    return _mm_cmpeq_epi8(block, _mm_set1_epi8((char)byte));
+    return _mm_cmpeq_epi8(block, scan_fill(byte));
 }
 
 /* Quote, backslash, control. */
@@ -166,9 +187,14 @@ SCAN_INLINE scan_block scan_or(scan_block a, scan_block b)
     return vorrq_u8(a, b);
 }
 
+SCAN_INLINE scan_block scan_fill(unsigned char byte)
+{
+    return vdupq_n_u8(byte);
+}
+
 SCAN_INLINE scan_block scan_equal(scan_block block, unsigned char byte)
 {
-    return vceqq_u8(block, vdupq_n_u8(byte));
+    return vceqq_u8(block, scan_fill(byte));
 }
 
 SCAN_INLINE scan_block scan_special(scan_block block)
@@ -201,9 +227,13 @@ SCAN_INLINE scan_block scan_load(const unsigned char *p)
 
 SCAN_INLINE void scan_store(unsigned char *p, scan_block block)
 {
+#if defined(SCAN_LITTLE_ENDIAN)
+    memcpy(p, &block, 8);
+#else
     int i;
     for (i = 0; i < 8; i++)
         p[i] = (unsigned char)(block >> (8 * i));
+#endif
 }
 
 SCAN_INLINE scan_block scan_or(scan_block a, scan_block b)
@@ -237,6 +267,80 @@ SCAN_INLINE scan_mask scan_high_mask(scan_block block)
     return block & SCAN_EACH(0x80u);
 }
 
+#endif
+
+#if defined(SCAN_SSE2) || defined(SCAN_NEON)
+#  define SCAN_WIDE 1 /* has masks of 64 bytes, one bit each: for text full of escapes */
+
+typedef struct {
+    scan_block part[4];
+} scan_wide_block;
+
+SCAN_INLINE scan_wide_block scan_wide_load(const unsigned char *p)
+{
+    scan_wide_block wide;
+    wide.part[0] = scan_load(p);
+    wide.part[1] = scan_load(p + 16);
+    wide.part[2] = scan_load(p + 32);
+    wide.part[3] = scan_load(p + 48);
+    return wide;
+}
+
+SCAN_INLINE uint64_t scan_wide_mask(scan_block a, scan_block b, scan_block c, scan_block d)
+{
+#  if defined(SCAN_SSE2)
+    return (uint64_t)scan_to_mask(a) | (uint64_t)scan_to_mask(b) << 16 | (uint64_t)scan_to_mask(c) << 32 |
+           (uint64_t)scan_to_mask(d) << 48;
+#  else
+    const uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u));
+    uint8x16_t low = vpaddq_u8(vandq_u8(a, bits), vandq_u8(b, bits));
+    uint8x16_t high = vpaddq_u8(vandq_u8(c, bits), vandq_u8(d, bits));
+    low = vpaddq_u8(low, high);
+    low = vpaddq_u8(low, low);
+    return vgetq_lane_u64(vreinterpretq_u64_u8(low), 0);
+#  endif
+}
+
+#  define SCAN_WIDE_MASK(wide, search) \
+    scan_wide_mask(search((wide).part[0]), search((wide).part[1]), search((wide).part[2]), search((wide).part[3]))
+
+SCAN_INLINE scan_block scan_high(scan_block block)
+{
+#  if defined(SCAN_SSE2)
+    return block; /* its masks are the high bits */
+#  else
+    return vcgeq_u8(block, vdupq_n_u8(0x80));
+#  endif
+}
+
+SCAN_INLINE scan_block scan_backslash(scan_block block)
+{
+    return scan_equal(block, '\\');
+}
+
+SCAN_INLINE scan_block scan_letter_u(scan_block block)
+{
+    return scan_equal(block, 'u');
+}
+
+/* What may follow a backslash. */
+SCAN_INLINE scan_block scan_escapable(scan_block block)
+{
+    scan_block b_or_f = scan_equal(scan_or(block, scan_fill(0x04)), 'f');
+    scan_block t_or_u = scan_equal(scan_or(block, scan_fill(0x01)), 'u');
+    return scan_or(scan_or(scan_or(b_or_f, t_or_u), scan_or(scan_equal(block, 'n'), scan_equal(block, 'r'))),
+                   scan_or(scan_or(scan_equal(block, '"'), scan_equal(block, '/')), scan_equal(block, '\\')));
+}
+
+/* Which backslashes begin an escape: the odd ones of each run (simdjson's carry trick), the first byte not being
+   escaped itself. *escaped: the bytes behind them. */
+SCAN_INLINE uint64_t scan_escape_starts(uint64_t backslashes, uint64_t *escaped)
+{
+    const uint64_t odd = (uint64_t)0xAAAAAAAAAAAAAAAAu;
+    uint64_t both = (((backslashes << 1) | odd) - backslashes) ^ odd;
+    *escaped = both ^ backslashes;
+    return both & backslashes;
+}
 #endif
 
 /* The first count bytes (below SCAN_WIDTH), then zeros. */
@@ -360,11 +464,81 @@ SCAN_NOINLINE const unsigned char *scan_check_unicode_escape(const unsigned char
     return p;
 }
 
+#if defined(SCAN_WIDE)
+/* scan_string_rest's way through text full of escapes: no branch for each. 1: the string is done, *at is its closing
+   quote. 0: *at is where the careful way must go on; *faulty says that it will find a fault. */
+SCAN_NOINLINE int scan_string_escaped(const unsigned char **at, const unsigned char *end, unsigned *flags, int *faulty)
+{
+    const unsigned char *p = *at;
+    const unsigned char *partner = p - 1; /* the last low surrogate that belongs to a high one; before p: none */
+    unsigned seen = 0;
+    int done = 0;
+    *faulty = 0;
+    while (end - p >= 64) {
+        scan_wide_block wide = scan_wide_load(p);
+        uint64_t special = SCAN_WIDE_MASK(wide, scan_special);
+        uint64_t escaped, starts, stops, inside, unicode;
+        unsigned width = 64;
+        starts = scan_escape_starts(SCAN_WIDE_MASK(wide, scan_backslash), &escaped);
+        /* what is special and neither begins an escape nor follows one; an escape cut here is left to the next round */
+        stops = (special & ~starts & ~escaped) | (starts & (uint64_t)1 << 63);
+        inside = ~(uint64_t)0;
+        if (stops) {
+            width = scan_trailing_zeros(stops);
+            inside = ((uint64_t)1 << width) - 1;
+        }
+        unicode = 0;
+        if (starts & inside) {
+            if (escaped & inside & ~SCAN_WIDE_MASK(wide, scan_escapable)) {
+                *faulty = 1;
+                break;
+            }
+            unicode = SCAN_WIDE_MASK(wide, scan_letter_u) & escaped & inside;
+            seen |= SCAN_ESCAPE;
+        }
+        while (unicode) {
+            const unsigned char *digits = p + scan_trailing_zeros(unicode) + 1;
+            uint32_t value = end - digits < 4 ? 0x10000u : scan_four_hex(digits);
+            unicode &= unicode - 1;
+            if (SCAN_UNLIKELY(value > 0xFFFF)) {
+                *faulty = 1;
+                break;
+            }
+            if (SCAN_UNLIKELY((value & 0xF800) == 0xD800)) {
+                if (value < 0xDC00 && scan_low_surrogate(digits + 4, end))
+                    partner = digits + 4;
+                else if (value < 0xDC00 || digits - 2 != partner)
+                    seen |= SCAN_LONE;
+            }
+        }
+        if (*faulty)
+            break;
+        if (SCAN_WIDE_MASK(wide, scan_high) & inside)
+            seen |= SCAN_HIGH;
+        p += width;
+        if (partner >= p) { /* checked already: go on behind it, lest it looks alone */
+            p = partner + 6;
+            partner = p - 1;
+        } else if (stops && *p != '\\') {
+            done = *p == '"';
+            *faulty = !done;
+            break;
+        }
+    }
+    *at = p;
+    *flags |= seen;
+    return done;
+}
+#endif
+
 SCAN_NOINLINE int scan_string_rest(const unsigned char *p, const unsigned char *end, const unsigned char **stop,
                                    unsigned *flags)
 {
     unsigned seen = 0;
     int result = SCAN_STRING_BAD;
+#if defined(SCAN_WIDE)
+    int escapes_left = 3; /* then it pays to change the way; below 0: never again */
+#endif
     for (;;) {
         scan_block block;
         scan_mask special, high;
@@ -412,6 +586,23 @@ SCAN_NOINLINE int scan_string_rest(const unsigned char *p, const unsigned char *
                         after = scan_check_unicode_escape(here, end, &here, &result, &seen);
                     if (SCAN_LIKELY(after != NULL)) {
                         size_t next = (size_t)(after - p);
+#if defined(SCAN_WIDE)
+                        if (escapes_left > 0)
+                            escapes_left--;
+                        if (escapes_left == 0 && end - after >= 64) {
+                            int faulty;
+                            high &= scan_before(at);
+                            p = after;
+                            if (scan_string_escaped(&p, end, &seen, &faulty)) {
+                                *stop = p;
+                                *flags = seen | (high ? SCAN_HIGH : 0u);
+                                return SCAN_STRING_OK;
+                            }
+                            if (faulty)
+                                escapes_left = -1;
+                            break;
+                        }
+#endif
                         if (next >= SCAN_WIDTH) {
                             p = after;
                             break;
@@ -611,6 +802,48 @@ SCAN_INLINE const unsigned char *scan_unescape_one(const unsigned char *p, const
 SCAN_NOINLINE size_t scan_unescape(const unsigned char *p, const unsigned char *end, unsigned char *out)
 {
     size_t written = 0;
+#if defined(SCAN_WIDE)
+    while (end - p >= 96) { /* the last piece below may begin 12 bytes behind these 64 and is stored as 16 */
+        scan_wide_block wide = scan_wide_load(p);
+        uint64_t escaped, starts = SCAN_WIDE_MASK(wide, scan_backslash);
+        const unsigned char *from = p; /* what is not yet written */
+        if (starts == 0) {
+            scan_store(out + written, wide.part[0]);
+            scan_store(out + written + 16, wide.part[1]);
+            scan_store(out + written + 32, wide.part[2]);
+            scan_store(out + written + 48, wide.part[3]);
+            p += 64;
+            written += 64;
+            continue;
+        }
+        starts = scan_escape_starts(starts, &escaped);
+        while (starts) {
+            unsigned at = scan_trailing_zeros(starts);
+            size_t size = (size_t)(p + at - from), copied;
+            starts &= starts - 1;
+            scan_store(out + written, scan_load(from));
+            for (copied = 16; SCAN_UNLIKELY(copied < size); copied += 16)
+                scan_store(out + written + copied, scan_load(from + copied));
+            written += size;
+            if (SCAN_LIKELY(p[at + 1] != 'u')) {
+                out[written++] = scan_escapes[p[at + 1]];
+                from = p + at + 2;
+            } else {
+                from = scan_unescape_one(p + at, end, out, &written);
+                if (from - (p + at) == 12) /* the partner's backslash is done too */
+                    starts &= starts - 1;
+            }
+        }
+        for (p += 64; from < p;) {
+            size_t size = (size_t)(p - from);
+            scan_store(out + written, scan_load(from));
+            size = size < 16 ? size : 16;
+            written += size;
+            from += size;
+        }
+        p = from;
+    }
+#endif
     while ((size_t)(end - p) >= SCAN_WIDTH) {
         scan_block block = scan_load(p);
         scan_mask escapes = scan_to_mask(scan_equal(block, '\\'));

@@ -1,0 +1,85 @@
+"""The command line. Each command is a module of this package with ``HELP``, ``arguments`` and
+``run``.
+
+Exit status: 0 complete; 1 incomplete, an error in the stream, or violations that are errors; 2 input
+or arguments that cannot be used, and ``auto`` where no format fits; 130 interrupted, 141 where the
+reader of the output went away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from .. import __version__, implementation
+from . import cat, demo, stats
+from .options import Unusable, common
+from .terminal import prepare, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+__all__ = ["main"]
+
+COMMANDS = {"cat": cat, "stats": stats, "demo": demo}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit status; ``argv`` is by default that of the process."""
+    prepare()
+    try:
+        status = _run(argv)
+        sys.stdout.flush()
+    except Unusable as fault:
+        say(str(fault))
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        _drop_output()
+        return 141
+    except OSError as fault:
+        # Input has its own words for what goes wrong (inputs.py): what is left is output.
+        _drop_output()
+        say(f"cannot write: {fault.strerror}")
+        return 2
+    return status
+
+
+class _Arguments(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Unusable(f"{message} (see {self.prog} --help)")
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = _Arguments(
+        prog="llmstream", description="Streams of LLMs on the command line: bytes in, events out."
+    )
+    version = f"llmstream {__version__} ({implementation})"
+    parser.add_argument("--version", action="version", version=version)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, module in COMMANDS.items():
+        command = commands.add_parser(
+            name, help=module.HELP, description=module.__doc__, parents=[common()]
+        )
+        module.arguments(command)
+    try:
+        found = parser.parse_args(argv)
+    except SystemExit as done:  # --help and --version
+        return int(done.code or 0)
+    return COMMANDS[found.command].run(found)
+
+
+def _drop_output() -> None:
+    """What is still held for standard output goes nowhere, so that the exit is quiet."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+    except (OSError, ValueError):  # no file behind it
+        pass

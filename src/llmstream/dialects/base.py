@@ -1,0 +1,365 @@
+"""What a dialect is: how one vendor's payloads become standard events."""
+
+from __future__ import annotations
+
+from .. import payload, rules
+from .._backend import ContentDelta, ContentStop, StreamEnd, StreamError, StreamStart, ToolCall, Usage
+from ..declaration import Delta, parse_path
+from . import failures
+from .calls import Call, Calls
+from .counts import Counts
+from .values import at, members, number, portable, text, word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, ClassVar
+
+    from .._backend import Event
+    from ..framing import Framing
+
+__all__ = ["Dialect"]
+
+
+class Dialect:
+    """How one vendor's payloads become standard events (draft, section 5.3). An instance reads one stream.
+
+    A provider is declared by a subclass that says where things stand, as paths::
+
+        class Example(llmstream.Dialect):
+            name = "example"
+            text = "output[0].text"
+            stop_reason = "output[0].finish"
+            stop_reasons = {"complete": "end_turn", "cut": "max_tokens"}
+            model = "model"
+            input_tokens = "usage.in"
+            output_tokens = "usage.out"
+            end_mark = "[DONE]"
+
+    What paths cannot say goes into a ``translate`` of its own, which the methods below the line keep short. A path that
+    is none raises ValueError when the class is made.
+    """
+
+    name: str = ""
+    """The dialect's name, and the part before the colon in the keys of its extensions (draft, section 4.7)."""
+
+    end_mark: ClassVar[str | None] = None
+    """The payload that ends the stream, where that is no JSON."""
+
+    json: ClassVar[bool] = True
+    """Whether payloads are JSON objects; otherwise ``translate`` is given the data as str."""
+
+    alternatives: ClassVar[bool] = False
+    """Whether an index counts alternative answers, of which number 0 is the primary one, and not blocks of one."""
+
+    stops_end: ClassVar[bool] = True
+    """Whether the stream is complete once every choice or block seen has its stop reason, without an end mark."""
+
+    framings: ClassVar[Mapping[int, Callable[[int], Framing]]] = {}
+    """The first byte of a stream -> the framing that it tells, where that is not Server-Sent Events."""
+
+    deltas: ClassVar[tuple[Delta, ...]] = ()
+    """Forms of payload that the engine reads by itself; each gives exactly what ``translate`` would. Where a subclass
+    sets none and has no ``translate`` of its own, they follow from its paths."""
+
+    max_argument_size: ClassVar[int] = 16 * 2**20
+    """How many characters of open tool calls are held; what is over it is dropped and reported."""
+
+    text: ClassVar[str | None] = None
+    reasoning: ClassVar[str | None] = None
+    index: ClassVar[str | None] = None
+    stop_reason: ClassVar[str | None] = None
+    model: ClassVar[str | None] = None
+    created: ClassVar[str | None] = None
+    request_id: ClassVar[str | None] = None
+    input_tokens: ClassVar[str | None] = None
+    output_tokens: ClassVar[str | None] = None
+    error_code: ClassVar[str | None] = None
+    error_message: ClassVar[str | None] = None
+
+    stop_reasons: ClassVar[Mapping[str, str]] = {}
+    """The vendor's stop reasons -> the draft's (section 5.3.3). A word that is not here is handed on."""
+
+    error_codes: ClassVar[Mapping[str, str]] = {}
+    """The vendor's error codes -> the draft's (section 5.3.6), beside those that many vendors share."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for member in _PATHS:
+            path = getattr(cls, member)
+            if path is not None:
+                parse_path(path)
+        if "deltas" in cls.__dict__:
+            cls._derives = False
+        elif cls._derives:
+            cls.deltas = _forms(cls)
+
+    _derives: ClassVar[bool] = True
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is not None:
+            self.name = name
+        self.reports: list[int] = []
+        """Numbers of rules that were found broken; the engine records and clears them."""
+        self.calls = Calls(self.max_argument_size)
+        self.counts = Counts()
+        self._model = self._request_id = ""
+        self._created: int | None = None
+        self._started = self._failed = self._ended = self._overflowed = False
+        self._open: dict[int, None] = {}
+        self._stopped: set[int] = set()
+        self._crowded = False
+        self._called: set[int] = set()
+        self._nameless = 0
+
+    # What the engine calls
+
+    @classmethod
+    def recognises(cls, payload: dict[str, Any], event: str | None) -> bool:
+        """Whether a payload shows that the stream is of this dialect; ``auto`` asks the dialects in its order."""
+        return False
+
+    def translate(self, payload: Any, event: str | None) -> list[Event]:
+        """The events of one payload: a decoded JSON object, or str where ``json`` is False. ``event`` is the name that
+        its frame had. Does not raise, whatever stands in the payload."""
+        events: list[Event] = []
+        index = number(at(payload, self.index)) or 0
+        thought, words = text(at(payload, self.reasoning)), text(at(payload, self.text))
+        if thought:
+            events.append(self.delta(index, reasoning=thought))
+        if words:
+            events.append(self.delta(index, words))
+        reason = word(at(payload, self.stop_reason))
+        if reason:
+            events += self.stop(index, reason)
+        events += self.count(at(payload, self.input_tokens), at(payload, self.output_tokens))
+        code, message = at(payload, self.error_code), text(at(payload, self.error_message))
+        if word(code) or message:
+            events += self.fail(failures.Failure([word(code)] if word(code) else [], message, code))
+        events += self.fail(failures.find(members(payload)))
+        if event == "error" and not events:
+            events += self.fail(failures.read(members(payload)))
+        return self.begin(payload, events)
+
+    def touch(self, index: int) -> None:
+        """A form has read a fragment of this choice or block."""
+        self.see(index)
+
+    def append_arguments(self, index: int, call: int, text: str) -> None:
+        """A form has read a piece of a tool call's arguments."""
+        self.see(index)
+        found = self.calls.piece(index, call)
+        if found is not None:
+            self.calls.append(found, text)
+        self.check_limit()
+
+    def counted(self, input_tokens: int, output_tokens: int) -> None:
+        """Forms have read token counts and delivered their Usage; these are the last."""
+        self.counts.delivered(input_tokens, output_tokens)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the stream may end now, without an end mark."""
+        return self.stops_end and bool(self._stopped) and not self._open and not self._crowded
+
+    def finish(self, ended: bool) -> list[Event]:
+        """The events that are due at the end mark (``ended``), or at the end of the bytes without it. Idempotent."""
+        if self._ended:
+            return []
+        events: list[Event] = []
+        for index in self.calls.indexes():
+            events += self.release(index)
+        if self.counts.due:
+            if self.counts.partial:
+                self.reports.append(rules.PARTIAL_USAGE)
+                self.counts.fill()
+            events += self.usage()
+        if ended or self.complete:
+            self._ended = True
+            events.append(StreamEnd(request_id=self._request_id or None))
+        return self.begin({}, events)
+
+    def bare(self, value: Any) -> list[Event]:
+        """The events of a JSON value outside of the framing: the error that came instead of the stream, or in it.
+        None for anything else."""
+        return [] if self._ended else self.begin(value, self.fail(failures.body(value)))
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # What a translate is made of
+
+    def begin(self, payload: Any, events: list[Event]) -> list[Event]:
+        """``events``, after the StreamStart if that is due: with the first of them, the first choice or the model."""
+        if self._started:
+            return events
+        self._model = self._model or text(at(payload, self.model))
+        self._request_id = self._request_id or text(at(payload, self.request_id))
+        if self._created is None:
+            self._created = self.moment(payload)
+        if not (events or self._model or self._open or self._stopped):
+            return events
+        self._started = True
+        model, request_id = self._model or None, self._request_id or None
+        return [StreamStart(model=model, created=self._created, request_id=request_id), *events]
+
+    def moment(self, payload: Any) -> int | None:
+        """When the answer was begun, in Unix seconds; None where the vendor does not say."""
+        return number(at(payload, self.created))
+
+    def see(self, index: int) -> None:
+        """Take note of a choice or block, which then wants a stop reason."""
+        if index in self._open or index in self._stopped:
+            return
+        if len(self._open) + len(self._stopped) < rules.MAX_BLOCKS:
+            self._open[index] = None
+        else:
+            self._crowded = True
+
+    @property
+    def open_blocks(self) -> list[int]:
+        """The choices or blocks that want a stop reason, in order."""
+        return sorted(self._open)
+
+    def delta(
+        self,
+        index: int,
+        text: str = "",
+        *,
+        reasoning: str | None = None,
+        extras: Mapping[str, Any] | None = None,
+    ) -> Event:
+        """A ContentDelta; ``extras`` become its extensions."""
+        self.see(index)
+        extensions = self.extensions(extras)
+        return ContentDelta(text=text, index=index, reasoning=reasoning, extensions=extensions)
+
+    def stop(self, index: int, reason: str, extras: Mapping[str, Any] | None = None) -> list[Event]:
+        """The open tool calls of a choice or block and its ContentStop, unless that was given before. ``reason`` is the
+        vendor's word. A turn that ended with tool calls ended for them (draft, section 4.8)."""
+        events = self.release(index)
+        if index in self._stopped:
+            return events
+        self.see(index)
+        if index in self._open:
+            del self._open[index]
+            self._stopped.add(index)
+        meaning = self.meaning(reason)
+        if meaning == "end_turn" and index in self._called:
+            meaning = "tool_use"
+        extensions = self.extensions({**(extras or {}), "stop_reason": reason})
+        stop = ContentStop(stop_reason=meaning, index=index, extensions=extensions)
+        return [*events, stop]
+
+    def reopen(self, index: int) -> None:
+        """Take back that a choice or block has its stop reason."""
+        self._stopped.discard(index)
+        self.see(index)
+
+    def meaning(self, reason: str) -> str:
+        """The draft's word for a stop reason."""
+        return self.stop_reasons.get(reason, reason)
+
+    def count(self, input_tokens: Any, output_tokens: Any) -> list[Event]:
+        """The Usage of two counts, each of which may be absent: due where both came, or one that changes something."""
+        found = number(input_tokens), number(output_tokens)
+        self.counts.note(*found)
+        return self.usage() if None not in found or (found != (None, None) and self.counts.due) else []
+
+    def usage(self) -> list[Event]:
+        """The Usage of the counts so far, once both are known."""
+        counts = self.counts.deliver()
+        return [] if counts is None else [Usage(input_tokens=counts[0], output_tokens=counts[1])]
+
+    def fail(self, failure: failures.Failure | None) -> list[Event]:
+        """The StreamError of a failure; the first one of a stream, since the draft has one at most."""
+        if failure is None or self._failed:
+            return []
+        self._failed = True
+        code = failure.meaning(self.error_codes)
+        extensions = self.extensions({"code": failure.code})
+        return [StreamError(code=code, message=failure.message, extensions=extensions)]
+
+    def check_limit(self) -> None:
+        """Reports, once, that tool calls were over ``max_argument_size``."""
+        if self.calls.too_large and not self._overflowed:
+            self._overflowed = True
+            self.reports.append(rules.TOO_LARGE)
+
+    def release(self, index: int) -> list[Event]:
+        """The events of the open tool calls of a choice or block; they are no longer open."""
+        return [self.tool_call(call) for call in self.calls.take(index)]
+
+    def tool_call(self, call: Call) -> Event:
+        """The ToolCall of a call that is whole, or as whole as it will be."""
+        arguments = call.arguments
+        if call.kind == "custom":
+            call.extras["custom"] = True
+        elif not arguments:
+            arguments = "{}"
+        elif call.broken or not is_json(arguments):
+            self.reports.append(rules.ARGUMENTS_NOT_JSON)
+            call.extras["invalid_arguments"] = True
+        if not call.name:
+            self.reports.append(rules.CALL_WITHOUT_NAME)
+        if not call.id:
+            call.id = f"call-{self._nameless}"
+            self._nameless += 1
+        self.see(call.index)
+        if len(self._called) < rules.MAX_BLOCKS:
+            self._called.add(call.index)
+        return ToolCall(
+            id=call.id,
+            name=call.name,
+            arguments=arguments,
+            index=call.index,
+            extensions=self.extensions(call.extras),
+        )
+
+    def extensions(self, extras: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """``extras`` under the keys of this dialect, without those that are empty."""
+        if not extras:
+            return None
+        return portable({f"{self.name}:{key}": value for key, value in extras.items() if value})
+
+
+_PATHS = (
+    "text",
+    "reasoning",
+    "index",
+    "stop_reason",
+    "model",
+    "created",
+    "request_id",
+    "input_tokens",
+    "output_tokens",
+    "error_code",
+    "error_message",
+)
+
+
+def _forms(cls: type[Dialect]) -> tuple[Delta, ...]:
+    """The payloads for which a dialect's paths give one fragment, with two token counts or without."""
+    if cls.translate is not Dialect.translate or not cls.json:
+        return ()
+    rest = [cls.stop_reason, cls.error_code, cls.error_message]
+    counts = [path for path in (cls.input_tokens, cls.output_tokens) if path is not None]
+    forms = []
+    for kind, other in (("text", cls.reasoning), ("reasoning", cls.text)):
+        path = getattr(cls, kind)
+        if path is None:
+            continue
+        empty = [each for each in (other, *rest) if each is not None]
+        common: dict[str, Any] = {kind: path, "index": cls.index, "empty": empty}
+        forms.append(Delta(**common, absent=("error", *counts)))
+        if len(counts) == 2:
+            tokens = {"input_tokens": counts[0], "output_tokens": counts[1]}
+            forms.append(Delta(**common, **tokens, absent=("error",)))
+    return tuple(forms)
+
+
+def is_json(arguments: str) -> bool:
+    """Whether a text is JSON (RFC 8259)."""
+    try:
+        payload.loads(arguments)
+    except (RecursionError, ValueError):
+        return False
+    return True

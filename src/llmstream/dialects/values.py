@@ -1,0 +1,85 @@
+"""Reading decoded JSON that may hold anything anywhere: what is not of the right type counts as absent."""
+
+from __future__ import annotations
+
+from .. import payload
+from ..declaration import parse_path
+from ..rules import MAX_INTEGER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ..declaration import Path
+
+__all__ = ["at", "compact", "items", "members", "number", "portable", "text", "word"]
+
+_paths: dict[str, Path] = {}
+
+
+def text(value: Any) -> str:
+    """A string; "" for anything else."""
+    return value if type(value) is str else ""
+
+
+def word(value: Any) -> str:
+    """A string, or an integer (an enum's, a status's) as decimal text; "" for anything else."""
+    if type(value) is int:
+        return str(value) if -MAX_INTEGER <= value <= MAX_INTEGER else ""
+    return text(value)
+
+
+def number(value: Any) -> int | None:
+    """An integer from 0 to 2**63 - 1; None for anything else."""
+    return value if type(value) is int and 0 <= value <= MAX_INTEGER else None
+
+
+def members(value: Any) -> dict[str, Any]:
+    """An object; {} for anything else."""
+    return value if type(value) is dict else {}
+
+
+def items(value: Any) -> list[Any]:
+    """An array up to its first null, as the declared forms see it; [] for anything else."""
+    if type(value) is not list:
+        return []
+    return value[: value.index(None)] if None in value else value
+
+
+def at(value: Any, path: str | None) -> Any:
+    """What stands at a path (written as in ``Delta``), or None."""
+    if path is None:
+        return None
+    steps = _paths.get(path)
+    if steps is None:
+        steps = _paths[path] = parse_path(path)
+    for step in steps:
+        if isinstance(step, str):
+            value = value.get(step) if type(value) is dict else None
+        else:
+            value = value[step] if type(value) is list and step < len(value) else None
+    return value
+
+
+def portable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of ``values`` that JSON can hold; what came as 1e400 was read as infinity, which it cannot."""
+    kept = {}
+    for name, value in values.items():
+        try:
+            payload.dumps(value)
+        except (RecursionError, ValueError):
+            continue
+        kept[name] = value
+    return kept
+
+
+def compact(value: dict[str, Any]) -> str:
+    """An object as compact JSON text, its members in the order in which they came."""
+    try:
+        return payload.dumps(value)
+    except (RecursionError, ValueError):
+        # Infinity: this text says what came, and will be found to be no JSON.
+        import json
+
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

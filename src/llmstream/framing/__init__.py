@@ -1,0 +1,58 @@
+"""Framings: how the bytes of a stream are cut into payloads where that is not Server-Sent Events.
+
+A framing turns chunks into frames and knows nothing about what is in them; every framing feeds the same engine.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Frame", "Framing"]
+
+
+class Frame(tuple["str | None", bytes]):
+    """One payload as it was framed: ``event``, its name where the framing has names, and ``data``."""
+
+    __slots__ = ()
+
+    def __new__(cls, event: str | None, data: bytes) -> Frame:
+        return super().__new__(cls, (event, data))
+
+    @property
+    def event(self) -> str | None:
+        return self[0]
+
+    @property
+    def data(self) -> bytes:
+        return self[1]
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self[0], self[1])
+
+    def __repr__(self) -> str:
+        # Payloads hold generated text, which stays out of logs.
+        return f"Frame(event={self.event!r}, data=<{len(self.data)} bytes>)"
+
+
+class Framing:
+    """The contract of a framing. ``max_event_size`` is the most bytes that one payload may hold.
+
+    ``broken`` is set by bytes that the framing does not allow; nothing after them is read, since where the next
+    payload would begin is not known. ``unfinished`` is set by ``close`` where a payload was cut.
+    """
+
+    def __init__(self, max_event_size: int) -> None:
+        self.max_event_size = max_event_size
+        self.broken = False
+        self.unfinished = False
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """The payloads that end in this chunk. Raises EventTooLargeError, with those before it in ``.events``, for one
+        over ``max_event_size``; the framing is then broken."""
+        raise NotImplementedError
+
+    def close(self) -> list[Frame]:
+        """What was held back; most framings hold nothing back."""
+        raise NotImplementedError
