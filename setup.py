@@ -43,7 +43,7 @@ def extensions():
     parser = Extension(
         "llmstream._parser",
         ["src/llmstream/_parser.pyx"],
-        depends=["src/llmstream/_scan.h", "src/llmstream/_json.h"],
+        depends=[f"src/llmstream/_{name}.h" for name in ("scan", "json", "shape")],
         define_macros=MACROS,
     )
     found = cythonize([parser], compiler_directives=DIRECTIVES, force=True)

@@ -67,3 +67,6 @@ __all__ = [
     "iter_text",
     "parse",
 ]
+
+# What a pickle of an event calls: named here, it can be read by either twin.
+_rebuild = StreamEnd().__reduce__()[0]

@@ -65,22 +65,6 @@ typedef struct {
     short leaf; /* of the value under way */
 } json_frame;
 
-SCAN_INLINE int json_same_bytes(const unsigned char *a, const unsigned char *b, size_t length)
-{
-    if (length >= 8) {
-        size_t at;
-        for (at = 0; at + 8 < length; at += 8)
-            if (scan_word(a + at) != scan_word(b + at))
-                return 0;
-        return scan_word(a + length - 8) == scan_word(b + length - 8);
-    }
-    if (length >= 4)
-        return scan_half_word(a) == scan_half_word(b) &&
-               scan_half_word(a + length - 4) == scan_half_word(b + length - 4);
-    return length == 0 ||
-           (a[0] == b[0] && a[length - 1] == b[length - 1] && a[length / 2] == b[length / 2]);
-}
-
 /* Is the escaped key [p, end), once unescaped, this one? Needs no buffer, so no key is too long. */
 SCAN_NOINLINE int json_same_escaped(const unsigned char *p, const unsigned char *end, const unsigned char *key,
                                     size_t key_length)
@@ -106,7 +90,7 @@ SCAN_INLINE const json_edge *json_find_key(const json_frame *frame, const unsign
     const json_edge *edge = frame->guess;
     do {
         if (edge->key_length == length &&
-            (length == 0 || (edge->key[0] == key[0] && json_same_bytes(edge->key, key, length))))
+            (length == 0 || (edge->key[0] == key[0] && scan_same(edge->key, key, length))))
             return edge;
         if (++edge == frame->edges_end)
             edge = frame->edges;
@@ -130,51 +114,6 @@ SCAN_INLINE const unsigned char *json_skip_space(const unsigned char *p, const u
     return p;
 }
 
-/* The special and the high bytes of the block at p; near the end, the last block of data, shifted. 0: data is
-   shorter than a block. */
-SCAN_INLINE int json_masks(const unsigned char *data, const unsigned char *p, const unsigned char *end,
-                           scan_mask *special, scan_mask *high)
-{
-    size_t left = (size_t)(end - p);
-    scan_block block;
-    if (SCAN_LIKELY(left >= SCAN_WIDTH)) {
-        block = scan_load(p);
-        *special = scan_to_mask(scan_special(block));
-        *high = scan_high_mask(block);
-        return 1;
-    }
-    if (SCAN_LIKELY(left != 0 && (size_t)(end - data) >= SCAN_WIDTH)) {
-        unsigned shift = (unsigned)(SCAN_WIDTH - left) * SCAN_BITS;
-        block = scan_load(end - SCAN_WIDTH);
-        *special = scan_to_mask(scan_special(block)) >> shift;
-        *high = scan_high_mask(block) >> shift;
-        return 1;
-    }
-    return 0;
-}
-
-/* As scan_string, for a string in data. */
-SCAN_INLINE int json_scan_string(const unsigned char *data, const unsigned char *p, const unsigned char *end,
-                                 const unsigned char **stop, unsigned *flags)
-{
-    scan_mask special, high;
-    const unsigned char *rest_stop;
-    unsigned rest_flags;
-    int result;
-    if (SCAN_LIKELY(json_masks(data, p, end, &special, &high) && special != 0)) {
-        size_t at = scan_first(special);
-        if (SCAN_LIKELY(p[at] == '"')) {
-            *stop = p + at;
-            *flags = (high & scan_before(at)) ? SCAN_HIGH : 0u;
-            return SCAN_STRING_OK;
-        }
-    }
-    result = scan_string_rest(p, end, &rest_stop, &rest_flags);
-    *stop = rest_stop;
-    *flags = rest_flags;
-    return result;
-}
-
 /* Does the key that starts at p spell this one without escapes? Knowing its length beforehand, the walk goes on
    without waiting for a search. A wanted key is valid UTF-8. One with a special byte must not match here: its raw
    bytes are another string. */
@@ -183,9 +122,9 @@ SCAN_INLINE int json_is_key(const unsigned char *data, const unsigned char *p, c
 {
     scan_mask special, high;
     size_t length = edge->key_length;
-    return length < (size_t)(end - p) && p[length] == '"' && json_same_bytes(p, edge->key, length) &&
+    return length < (size_t)(end - p) && p[length] == '"' && scan_same(p, edge->key, length) &&
            (SCAN_LIKELY(edge->item == JSON_PLAIN_KEY) ||
-            (length < SCAN_WIDTH && json_masks(data, p, end, &special, &high) &&
+            (length < SCAN_WIDTH && scan_masks(data, p, end, &special, &high) &&
              (special & scan_before(length)) == 0));
 }
 
@@ -284,7 +223,7 @@ SCAN_NOINLINE int json_walk(const unsigned char *data, size_t length, const json
 value: /* p < end, no whitespace */
     if (*p == '"') {
         p++;
-        if (SCAN_UNLIKELY(json_scan_string(data, p, end, &stop, &flags) != SCAN_STRING_OK)) {
+        if (SCAN_UNLIKELY(scan_string_in(data, p, end, &stop, &flags) != SCAN_STRING_OK)) {
             p = stop;
             goto invalid;
         }
@@ -382,7 +321,7 @@ key: /* p < end, no whitespace */
         edge = frame->guess;
         p += edge->key_length;
     } else {
-        if (SCAN_UNLIKELY(json_scan_string(data, p, end, &stop, &flags) != SCAN_STRING_OK)) {
+        if (SCAN_UNLIKELY(scan_string_in(data, p, end, &stop, &flags) != SCAN_STRING_OK)) {
             p = stop;
             goto invalid;
         }

@@ -16,8 +16,9 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy, memmove, memset
 
-from . import _registry, errors, fields, payload, rules
+from . import _registry, fields, payload, rules
 from .declaration import Declaration, declare
+from .errors import EventTooLargeError, SSEError, UpstreamError
 
 cdef extern from "Python.h":
     str PyUnicode_New(Py_ssize_t size, Py_UCS4 largest)
@@ -98,6 +99,56 @@ cdef extern from "_json.h" nogil:
     )
     int json_integer(const unsigned char *p, size_t length, long long *value)
 
+cdef extern from "_shape.h" nogil:
+    enum:
+        SLOT_SEQ
+        SLOT_TEXT
+        SLOT_INDEX
+        SLOT_CALL
+        SLOT_INPUT
+        SLOT_OUTPUT
+        SLOT_ID
+        SLOT_ANY_STRING
+        SLOT_ANY_NUMBER
+        SHAPE_LITERALS
+        SHAPE_SPANS
+    ctypedef struct shape_span:
+        unsigned gap
+        unsigned value
+        unsigned char kind
+        unsigned char fixed
+    ctypedef struct shape:
+        int form
+        int id_spaced
+        unsigned data_at
+        unsigned end_at
+        shape_span *spans
+        unsigned char *bytes
+    ctypedef struct shape_found:
+        const unsigned char *data
+        const unsigned char *data_end
+        const unsigned char *content
+        size_t content_size
+        unsigned content_flags
+        const unsigned char *id
+        size_t id_size
+        bint has_id
+        long long index
+        long long call
+        long long input_tokens
+        long long output_tokens
+    shape *shape_new(int span_count, unsigned size)
+    void shape_free(shape *known)
+    int shape_compile(shape *known)
+    int shape_widen(shape *known, const shape *other)
+    const unsigned char *shape_apply(
+        shape *known,
+        const unsigned char *p,
+        const unsigned char *end,
+        unsigned long long seq,
+        shape_found *found,
+    )
+
 ctypedef const unsigned char *pointer
 
 implementation = "cython"
@@ -109,11 +160,9 @@ cdef size_t MAX_STRAY = 64 * 1024
 cdef Py_ssize_t MAX_PENDING = 64
 cdef Py_ssize_t MAX_PENDING_SIZE = 64 * 1024
 cdef size_t KEPT_CAPACITY = 16 * 1024  # a buffer over this is given back after its event
-cdef size_t MAX_LITERALS = 2048
 
 cdef enum:
     MAX_SHAPES = 4
-    MAX_SLOTS = 15
     LEVELS = 513  # bytes for the default depth, on the stack
 
 cdef unsigned long long MAX_SEQUENCE = rules.MAX_SEQUENCE
@@ -738,7 +787,6 @@ cdef int framer_next(Framer *f, pointer chunk, pointer *place, pointer end) exce
     cdef pointer stop
     cdef pointer after
     cdef size_t size
-    cdef bint lone
     if f.skipping:
         return framer_skip(f, place, end)
     if not f.carried:
@@ -753,7 +801,6 @@ cdef int framer_next(Framer *f, pointer chunk, pointer *place, pointer end) exce
         if f.carried:
             size += f.carry.size - f.line_at
         after = stop
-        lone = False
         if stop < end:
             after += 1
             if stop[0] == c"\r":
@@ -1137,7 +1184,7 @@ cdef class SSEDecoder:
         cdef ServerSentEvent event
         if found == FRAMER_TOO_LARGE:
             self._closed = True
-            raise errors.EventTooLargeError(
+            raise EventTooLargeError(
                 _message(rules.TOO_LARGE, self._number, f.event_offset, f.max_event_size),
                 offset=f.event_offset,
                 events=out,
@@ -1149,7 +1196,7 @@ cdef class SSEDecoder:
         ):
             self._closed = True
             message = _message(rules.BAD_UTF8, self._number, f.event_offset)
-            raise errors.SSEError(message, offset=f.event_offset, events=out)
+            raise SSEError(message, offset=f.event_offset, events=out)
         self._number += 1
         if self._id_stale or f.has_id:
             self._id = _decode(f.id.data, f.id.size)
@@ -1414,258 +1461,6 @@ cdef int _kind_of(pointer name, size_t size) noexcept nogil:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Learned shapes: a memo of the careful path
-
-cdef enum:
-    SLOT_SEQ = 0
-    SLOT_TEXT
-    SLOT_REASONING
-    SLOT_ARGUMENTS
-    SLOT_INDEX
-    SLOT_CALL
-    SLOT_INPUT
-    SLOT_OUTPUT
-    SLOT_ID
-    SLOT_ANY_STRING
-    SLOT_ANY_NUMBER
-
-# A span of an event that may vary: a slot, or (fixed) a value that has been the same so far.
-cdef struct Span:
-    unsigned gap  # literal bytes before it
-    unsigned value  # its size while it is fixed
-    unsigned char kind
-    bint fixed
-
-
-# ``bytes`` holds the gaps and the fixed values in order, so the literals between slots lie in it one after the other.
-cdef struct Shape:
-    int form  # -1: the draft's content.delta
-    int span_count
-    int slot_count
-    bint id_spaced
-    unsigned char kinds[MAX_SLOTS]
-    unsigned lengths[MAX_SLOTS + 1]
-    int data_literal  # the payload begins in this literal, at this offset; likewise its end
-    unsigned data_offset
-    int end_literal
-    unsigned end_offset
-    unsigned size
-    unsigned data_at  # of the payload in the event as it was learned, for the two places above
-    unsigned end_at
-    Span *spans
-    unsigned char *bytes
-
-
-cdef struct Found:
-    pointer data
-    pointer data_end
-    pointer content
-    size_t content_size
-    unsigned content_flags
-    pointer id
-    size_t id_size
-    bint has_id
-    long long index
-    long long call
-    long long input_tokens
-    long long output_tokens
-
-
-cdef void shape_free(Shape *shape) noexcept:
-    if shape != NULL:
-        free(shape.spans)
-        free(shape.bytes)
-        free(shape)
-
-
-cdef bint shape_compile(Shape *shape, pointer event_sizes) noexcept:
-    """Literals and slots from the spans; False if they are too many."""
-    cdef int at
-    cdef int slots = 0
-    cdef unsigned literal = 0
-    cdef unsigned total = 0
-    cdef unsigned tail = shape.size
-    for at in range(shape.span_count):
-        literal += shape.spans[at].gap
-        tail -= shape.spans[at].gap
-        if shape.spans[at].fixed:
-            literal += shape.spans[at].value
-            tail -= shape.spans[at].value
-        else:
-            if slots == MAX_SLOTS:
-                return False
-            shape.kinds[slots] = shape.spans[at].kind
-            shape.lengths[slots] = literal
-            slots += 1
-            literal = 0
-    shape.lengths[slots] = literal + tail
-    shape.slot_count = slots
-    return shape.size <= MAX_LITERALS
-
-
-cdef pointer shape_apply(
-    Shape *shape, pointer p, pointer end, pointer seq, size_t seq_size, Found *found
-) noexcept nogil:
-    """Where the event that begins at ``p`` ends, if it has this shape; NULL says nothing about it."""
-    cdef pointer literal = shape.bytes
-    cdef pointer stop
-    cdef size_t length
-    cdef unsigned flags
-    cdef long long number
-    cdef int at = 0
-    cdef int kind
-    while True:
-        length = shape.lengths[at]
-        if <size_t> (end - p) < length or memcmp(p, literal, length) != 0:
-            return NULL
-        if at == shape.data_literal:
-            found.data = p + shape.data_offset
-        if at == shape.end_literal:
-            found.data_end = p + shape.end_offset
-        p += length
-        literal += length
-        if at == shape.slot_count:
-            return p
-        kind = shape.kinds[at]
-        at += 1
-        if kind == SLOT_SEQ:
-            if <size_t> (end - p) < seq_size or memcmp(p, seq, seq_size) != 0:
-                return NULL
-            p += seq_size
-        elif kind <= SLOT_ARGUMENTS or kind == SLOT_ANY_STRING:
-            if scan_string(p, end, &stop, &flags) != SCAN_STRING_OK or flags & SCAN_LONE:
-                return NULL
-            if flags & SCAN_HIGH and not scan_utf8_valid(p, stop):
-                return NULL
-            if kind != SLOT_ANY_STRING:
-                found.content = p
-                found.content_size = <size_t> (stop - p)
-                found.content_flags = flags
-            p = stop
-        elif kind == SLOT_ANY_NUMBER:
-            p = scan_number(p, end)
-            if p == NULL:
-                return NULL
-        elif kind == SLOT_ID:
-            stop = scan_line_end(p, end)
-            length = <size_t> (stop - p)
-            if length and (
-                memchr(p, 0, length) != NULL or (not shape.id_spaced and p[0] == c" ")
-            ):
-                return NULL
-            found.id = p
-            found.id_size = length
-            found.has_id = True
-            p = stop
-        else:
-            number = 0
-            length = 0
-            while p < end and c"0" <= p[0] <= c"9" and length < 19:
-                number = number * 10 + (p[0] - c"0") if length < 18 else -1
-                p += 1
-                length += 1
-            if length == 0 or number < 0 or (length > 1 and p[-<Py_ssize_t> length] == c"0"):
-                return NULL
-            if kind == SLOT_INDEX:
-                found.index = number
-            elif kind == SLOT_CALL:
-                found.call = number
-            elif kind == SLOT_INPUT:
-                found.input_tokens = number
-            else:
-                found.output_tokens = number
-
-
-cdef void shape_place(Shape *shape) noexcept:
-    """Which literals hold the first byte of the payload and the place after its last."""
-    cdef int at
-    cdef int literal = 0
-    cdef unsigned place = 0  # in the event as it was learned
-    cdef unsigned start = 0  # of the literal under way, there
-    cdef unsigned size
-    shape.data_literal = shape.end_literal = -1
-    for at in range(shape.span_count + 1):
-        if at < shape.span_count:
-            place += shape.spans[at].gap
-            size = shape.spans[at].value
-            if shape.spans[at].fixed:
-                place += size
-                continue
-        else:
-            place = 0xFFFFFFFF
-            size = 0
-        if shape.data_literal < 0 and shape.data_at < place:
-            shape.data_literal = literal
-            shape.data_offset = shape.data_at - start
-        if shape.end_literal < 0 and shape.end_at <= place:
-            shape.end_literal = literal
-            shape.end_offset = shape.end_at - start
-        literal += 1
-        place += size
-        start = place
-
-
-cdef bint shape_same_skeleton(Shape *mine, Shape *other) noexcept:
-    """Whether two events differ in values only, and not in those that count."""
-    cdef pointer a = mine.bytes
-    cdef pointer b = other.bytes
-    cdef Span *left
-    cdef Span *right
-    cdef int at
-    if (
-        mine.form != other.form
-        or mine.span_count != other.span_count
-        or mine.id_spaced != other.id_spaced
-    ):
-        return False
-    for at in range(mine.span_count):
-        left = &mine.spans[at]
-        right = &other.spans[at]
-        if left.kind != right.kind or left.gap != right.gap or memcmp(a, b, left.gap) != 0:
-            return False
-        a += left.gap + (left.value if left.fixed else 0)
-        b += right.gap + (right.value if right.fixed else 0)
-    left_size = mine.size - <unsigned> (a - mine.bytes)
-    right_size = other.size - <unsigned> (b - other.bytes)
-    return left_size == right_size and memcmp(a, b, left_size) == 0
-
-
-cdef bint shape_widen(Shape *shape, Shape *other) noexcept:
-    """Takes in another event of the same skeleton: what differs and is not wanted becomes a slot."""
-    cdef unsigned a = 0
-    cdef unsigned b = 0
-    cdef int at
-    cdef int slots = shape.slot_count
-    cdef Span *left
-    cdef Span *right
-    if not shape_same_skeleton(shape, other):
-        return False
-    for at in range(shape.span_count):
-        left = &shape.spans[at]
-        right = &other.spans[at]
-        a += left.gap
-        b += right.gap
-        if left.fixed and (
-            not right.fixed
-            or left.value != right.value
-            or memcmp(shape.bytes + a, other.bytes + b, left.value) != 0
-        ):
-            if slots == MAX_SLOTS:
-                return False
-            slots += 1
-            left.fixed = False
-            memmove(shape.bytes + a, shape.bytes + a + left.value, shape.size - a - left.value)
-            shape.size -= left.value
-        elif left.fixed:
-            a += left.value
-        if right.fixed:
-            b += right.value
-    shape_compile(shape, NULL)
-    shape_place(shape)
-    return True
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # The parser
 
 
@@ -1715,6 +1510,7 @@ cdef class Parser:
     cdef bint _too_many
     cdef bint _detecting
     cdef bint _undecided
+    cdef bint _untold
     cdef bint _alternatives
     cdef int _state
     cdef long long _seq
@@ -1729,11 +1525,8 @@ cdef class Parser:
     cdef unsigned _tries
     cdef long long _index  # the last fast delta's
     cdef long long _open_index  # of a block known to be open
-    cdef Shape *_shapes[MAX_SHAPES]
+    cdef shape *_shapes[MAX_SHAPES]
     cdef int _shape_count
-    cdef unsigned char _digits[24]  # the next sequence number, written out
-    cdef size_t _digit_count
-    cdef unsigned long long _digits_of
     cdef Bytes _scratch
     cdef Bytes _replaced
     cdef Bytes _texts
@@ -1802,8 +1595,6 @@ cdef class Parser:
         self._seq = -1
         self._index = -1
         self._open_index = -1
-        self._digits[0] = c"0"
-        self._digit_count = 1
         self._take(_registry.resolve(dialect))
         if self._dialect is not None and self._dialect.framings:
             self._head = b""
@@ -2044,7 +1835,7 @@ cdef class Parser:
     cdef int _frames(self, method, tuple arguments) except -1:
         try:
             frames = method(*arguments)
-        except errors.EventTooLargeError as error:
+        except EventTooLargeError as error:
             for frame in error.events:
                 self._frame(frame.event, frame.data)
             self._offset = self._framer.offset
@@ -2171,7 +1962,7 @@ cdef class Parser:
         """After each event: an error in band ends a strict parser."""
         if self._strict and self._error is not None:
             self._closed = True
-            raise errors.UpstreamError(
+            raise UpstreamError(
                 self._error.code or "",
                 self._error.message or "",
                 seq=self._error.seq,
@@ -2182,7 +1973,7 @@ cdef class Parser:
 
     cdef int _bad_utf8(self) except -1:
         if self._errors_strict:
-            self._raise(errors.SSEError, _message(rules.BAD_UTF8, self._number, self._offset))
+            self._raise(SSEError, _message(rules.BAD_UTF8, self._number, self._offset))
         return self._record(rules.BAD_UTF8)
 
     cdef int _forget_payload(self) except -1:
@@ -2661,7 +2452,7 @@ cdef class Parser:
             else:
                 self._record(rules.NOT_OBJECT if status == JSON_NOT_OBJECT else rules.NOT_JSON)
             return -2
-        cdef Found found
+        cdef shape_found found
         if self._started:
             for at in range(self._tables.form_count):
                 if self._fit(&self._tables.forms[at], base, result, &found):
@@ -2684,7 +2475,7 @@ cdef class Parser:
         return None
 
     cdef bint _fit(
-        self, FormTable *form, pointer base, json_result *result, Found *found
+        self, FormTable *form, pointer base, json_result *result, shape_found *found
     ) except -1:
         """Whether a payload has this form, and its fragment, index, call and token counts (-1: none)."""
         cdef json_leaf *leaf = self._leaf(result, form.content)
@@ -2739,7 +2530,7 @@ cdef class Parser:
         )
 
     cdef int _yield_form(
-        self, FormTable *form, Found *found, pointer data, size_t size
+        self, FormTable *form, shape_found *found, pointer data, size_t size
     ) except -1:
         cdef ContentDelta made
         cdef Usage usage
@@ -2780,10 +2571,15 @@ cdef class Parser:
             self._place(usage, data, size)
             self._next_seq += 1
             self._deliver(usage)
+            self._untold = True
         return 0
 
     cdef list _call(self, method, tuple arguments):
         """A dialect's answer. What it cannot make sense of is a violation, never an exception."""
+        if self._untold:
+            # The dialect learns of token counts that its forms have read once it has to know.
+            self._untold = False
+            self._dialect.counted(self._usage.input_tokens, self._usage.output_tokens)
         try:
             events = list(method(*arguments))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
@@ -2958,36 +2754,12 @@ cdef class Parser:
 
     # Shapes
 
-    cdef int _write_seq(self) noexcept:
-        """Keeps the next sequence number written out: mostly it is one more than before."""
-        cdef size_t at = self._digit_count
-        cdef unsigned long long rest = self._next_seq
-        if self._digits_of + 1 == self._next_seq:
-            while at:
-                at -= 1
-                if self._digits[at] != c"9":
-                    self._digits[at] += 1
-                    self._digits_of = self._next_seq
-                    return 0
-                self._digits[at] = c"0"
-        self._digits_of = rest
-        at = 24
-        while True:
-            at -= 1
-            self._digits[at] = c"0" + <unsigned char> (rest % 10)
-            rest //= 10
-            if rest == 0:
-                break
-        self._digit_count = 24 - at
-        memmove(self._digits, self._digits + at, self._digit_count)
-        return 0
-
     cdef pointer _match(self, pointer p, pointer end) except? NULL:
         """Reads the event at ``p`` by a learned shape; returns the place after it, or NULL."""
         cdef int at
         cdef pointer after
-        cdef Shape *shape
-        cdef Found found
+        cdef shape *known
+        cdef shape_found found
         cdef ContentDelta made
         if self._dialect is None:
             if self._state != STATE_STREAMING:
@@ -2998,24 +2770,19 @@ cdef class Parser:
             self._tries += 1
             if self._tries & 7:
                 return NULL
-        if self._digits_of != self._next_seq:
-            self._write_seq()
         for at in range(self._shape_count):
-            shape = self._shapes[at]
-            found.has_id = False
-            found.index = found.call = 0
-            found.input_tokens = found.output_tokens = -1
-            after = shape_apply(shape, p, end, self._digits, self._digit_count, &found)
+            known = self._shapes[at]
+            after = shape_apply(known, p, end, self._next_seq, &found)
             if after == NULL or <size_t> (after - p) > self._framer.max_event_size:
                 continue
-            if shape.form < 0:
+            if known.form < 0:
                 if self._next_seq > MAX_SEQUENCE or not self._is_open(found.index):
                     continue
             elif found.content_size == 0:
                 continue
             if at:
                 self._shapes[at] = self._shapes[0]
-                self._shapes[0] = shape
+                self._shapes[0] = known
             self._hits += 1
             self._misses >>= 1
             if found.has_id:
@@ -3023,9 +2790,9 @@ cdef class Parser:
                 bytes_set(&self._framer.committed_id, found.id, found.id_size)
             if self._in_place:
                 self._offset = self._framer.offset + <unsigned long long> (p - self._chunk_begin)
-            if shape.form >= 0:
+            if known.form >= 0:
                 self._yield_form(
-                    &self._tables.forms[shape.form],
+                    &self._tables.forms[known.form],
                     &found,
                     found.data,
                     <size_t> (found.data_end - found.data),
@@ -3055,17 +2822,17 @@ cdef class Parser:
 
     cdef int _remember(self, int form, json_result *result, unsigned missed) except -1:
         """Learns the shape of an event that the careful path has just read without a violation."""
-        cdef Shape *shape
+        cdef shape *made
         cdef int at
         self._misses += 1
         if missed >= 8 and self._number & 63:
             return 0
-        shape = self._learn(form, result)
-        if shape == NULL:
+        made = self._learn(form, result)
+        if made == NULL:
             return 0
         for at in range(self._shape_count):
-            if shape_widen(self._shapes[at], shape):
-                shape_free(shape)
+            if shape_widen(self._shapes[at], made):
+                shape_free(made)
                 return 0
         if self._shape_count < MAX_SHAPES:
             self._shape_count += 1
@@ -3073,7 +2840,7 @@ cdef class Parser:
             shape_free(self._shapes[MAX_SHAPES - 1])
         for at in range(self._shape_count - 1, 0, -1):
             self._shapes[at] = self._shapes[at - 1]
-        self._shapes[0] = shape
+        self._shapes[0] = made
         return 0
 
     cdef int _slot(self, int form, short leaf) noexcept:
@@ -3096,12 +2863,11 @@ cdef class Parser:
             return SLOT_INPUT
         return SLOT_OUTPUT if leaf == table.output_tokens else -1
 
-    cdef Shape *_learn(self, int form, json_result *result) except? NULL:
+    cdef shape *_learn(self, int form, json_result *result) except? NULL:
         """The shape of the event just read, which lies from block_begin to block_end."""
         cdef Framer *f = &self._framer
         cdef pointer begin = f.block_begin
         cdef unsigned data_at = <unsigned> (f.block_data - begin)
-        cdef unsigned total = 0
         cdef size_t place = 0
         cdef size_t start
         cdef size_t length
@@ -3109,8 +2875,8 @@ cdef class Parser:
         cdef int at
         cdef int count = 0
         cdef bint id_done = not f.has_id
-        cdef Span spans[JSON_SPANS + 1]
-        cdef Shape *shape
+        cdef shape_span spans[SHAPE_SPANS]
+        cdef shape *made
         cdef unsigned char *copy
         for at in range(result.span_count + 2):
             # The id line may lie before the payload or after it.
@@ -3148,34 +2914,25 @@ cdef class Parser:
         for at in range(count):
             if not spans[at].fixed:
                 start -= spans[at].value
-        if start > MAX_LITERALS:
+        if start > SHAPE_LITERALS:
             return NULL
-        shape = <Shape *> malloc(sizeof(Shape))
-        if shape == NULL:
+        made = shape_new(count, <unsigned> start)
+        if made == NULL:
             raise MemoryError()
-        memset(shape, 0, sizeof(Shape))
-        shape.spans = <Span *> malloc(<size_t> max(count, 1) * sizeof(Span))
-        shape.bytes = <unsigned char *> malloc(start)
-        if shape.spans == NULL or shape.bytes == NULL:
-            shape_free(shape)
-            raise MemoryError()
-        shape.form = form
-        shape.id_spaced = f.id_spaced
-        shape.data_at = data_at
-        shape.end_at = data_at + <unsigned> f.block_size
-        shape.span_count = count
-        shape.size = <unsigned> start
-        copy = shape.bytes
+        made.form = form
+        made.id_spaced = f.id_spaced
+        made.data_at = data_at
+        made.end_at = data_at + <unsigned> f.block_size
+        copy = made.bytes
         place = 0
         for at in range(count):
-            shape.spans[at] = spans[at]
+            made.spans[at] = spans[at]
             length = spans[at].gap + (spans[at].value if spans[at].fixed else 0)
             memcpy(copy, begin + place, length)
             copy += length
             place += spans[at].gap + spans[at].value
         memcpy(copy, begin + place, <size_t> (f.block_end - begin) - place)
-        if not shape_compile(shape, NULL):
-            shape_free(shape)
+        if not shape_compile(made):
+            shape_free(made)
             return NULL
-        shape_place(shape)
-        return shape
+        return made

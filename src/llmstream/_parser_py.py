@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from json.decoder import scanstring
+from json.decoder import scanstring  # type: ignore[attr-defined]
 
-from . import _registry, errors, fields, payload, rules
+from . import _registry, fields, payload, rules
 from .declaration import Declaration, declare
+from .errors import EventTooLargeError, SSEError, UpstreamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any, Self, TypeAlias
+    from typing import Any, Literal, TypeAlias
 
     from .declaration import Form, Node
+    from .errors import LLMStreamError
 
     Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -162,8 +164,7 @@ class ServerSentEvent:
     def __repr__(self) -> str:
         tail = "" if self._complete else ", complete=False"
         return (
-            f"ServerSentEvent(event={self._event!r}, data={self._data!r}, id={self._id!r}, "
-            f"retry={self._retry!r}{tail})"
+            f"ServerSentEvent(event={self._event!r}, data={self._data!r}, id={self._id!r}, retry={self._retry!r}{tail})"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -499,9 +500,7 @@ class UnknownEvent(Event):
     __slots__ = ()
     __match_args__ = _names = ("type",)
 
-    def __init__(
-        self, *, type: str = "", seq: int | None = None, extensions: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, *, type: str = "", seq: int | None = None, extensions: Mapping[str, Any] | None = None) -> None:
         own = (fields.text("type", type),)
         _set_fields(self, (b"", 0, 0, fields.optional_integer("seq", seq), fields.extensions(extensions), *own))
 
@@ -585,6 +584,7 @@ class _Framer:
         "_start",
         "_swallow",
         "any_field",
+        "base",
         "committed_id",
         "data",
         "dataless",
@@ -611,6 +611,7 @@ class _Framer:
         self.id = b""
         self.committed_id = b""
         self.offset = 0  # of the next chunk's first byte
+        self.base = 0  # of this chunk's
         self.position = 0  # within the chunk, after the block just yielded
         self._head: bytes | None = b""  # what may be a BOM, until that is known
         self._swallow = False
@@ -642,6 +643,7 @@ class _Framer:
             self._start = base + at
         else:
             at = 0
+        self.base = base
         size = len(chunk)
         if self._swallow and at < size:
             self._swallow = False
@@ -919,7 +921,7 @@ class SSEDecoder:
     def _event(self, block: _Block, out: list[ServerSentEvent]) -> ServerSentEvent:
         if block.too_large:
             self._closed = True
-            raise errors.EventTooLargeError(
+            raise EventTooLargeError(
                 _message(rules.TOO_LARGE, self._number, block.offset, self._framer.max_event_size),
                 offset=block.offset,
                 events=out,
@@ -932,7 +934,7 @@ class SSEDecoder:
             if self._strict:
                 self._closed = True
                 message = _message(rules.BAD_UTF8, self._number, block.offset)
-                raise errors.SSEError(message, offset=block.offset, events=out) from None
+                raise SSEError(message, offset=block.offset, events=out) from None
             name, text = block.event.decode("utf-8", "replace"), data.decode("utf-8", "replace")
             id = self._framer.id.decode("utf-8", "replace")
         self._number += 1
@@ -1195,33 +1197,9 @@ def _read_envelope(text: str, max_depth: int) -> tuple[int, Any, bool]:
     """Status, the value (only wanted members if it is nested deeply) and whether a wanted member was repeated."""
     if text.count("{") + text.count("[") <= min(_SAFE_BRACKETS, max_depth):
         try:
-            # Names that cannot hide: as many as there are members, none spelled with escapes or apart from its colon.
-            if "\\u" not in text and '" ' not in text and "-0" not in text and '"\t' not in text and '"\n' not in text:
-                value = _read_quickly(text)
-                if type(value) is not dict:
-                    return _OK, value, False
-                delta = value.get("delta")
-                names = len(value) + (len(delta) if type(delta) is dict else 0)
-                if text.count('":') == names:
-                    return _OK, value, False
-            value = _read_fully(text)
-        except json.JSONDecodeError:
-            return _INVALID, None, False
+            return _read_shallow(text)
         except RecursionError:
-            pass
-        except ValueError as error:
-            # An integer too long to convert; anything else was refused by name.
-            if "digits" not in str(error):
-                return _INVALID, None, False
-            try:
-                value = _read_fully(text)
-            except ValueError:
-                return _INVALID, None, False
-        if isinstance(value, _Members):
-            delta = value.get("delta")
-            repeated = value.repeats(_ENVELOPE_NAMES) or (isinstance(delta, _Members) and delta.repeats(("text",)))
-            return _OK, value, repeated
-        return _OK, value, False
+            pass  # the caller's own stack is nearly used up
     walk = _Walk(text.encode(), _ENVELOPE.root, max_depth)
     if walk.status != _OK:
         return walk.status, None, False
@@ -1233,6 +1211,35 @@ def _read_envelope(text: str, max_depth: int) -> tuple[int, Any, bool]:
     return _OK, members, walk.repeated
 
 
+def _read_shallow(text: str) -> tuple[int, Any, bool]:
+    value: Any
+    try:
+        # Names that cannot hide: as many as there are members, none spelled with escapes or apart from its colon.
+        if "\\u" not in text and '" ' not in text and "-0" not in text and '"\t' not in text and '"\n' not in text:
+            value = _read_quickly(text)
+            if type(value) is not dict:
+                return _OK, value, False
+            delta = value.get("delta")
+            if text.count('":') == len(value) + (len(delta) if type(delta) is dict else 0):
+                return _OK, value, False
+        value = _read_fully(text)
+    except json.JSONDecodeError:
+        return _INVALID, None, False
+    except ValueError as error:
+        # An integer too long to convert; anything else was refused by name.
+        if "digits" not in str(error):
+            return _INVALID, None, False
+        try:
+            value = _read_fully(text)
+        except ValueError:
+            return _INVALID, None, False
+    if not isinstance(value, _Members):
+        return _OK, value, False
+    delta = value.get("delta")
+    inner = isinstance(delta, _Members) and delta.repeats(("text",))
+    return _OK, value, inner or value.repeats(_ENVELOPE_NAMES)
+
+
 _MISSING: Any = object()
 
 
@@ -1241,7 +1248,7 @@ def _look_up(value: Any, path: tuple[str | int, ...]) -> Any:
         if type(step) is str:
             value = value.get(step, _MISSING) if type(value) is dict else _MISSING
         else:
-            value = value[step] if type(value) is list and step < len(value) else _MISSING  # type: ignore[operator]
+            value = value[step] if type(value) is list and step < len(value) else _MISSING  # type: ignore[operator,index]
     return value
 
 
@@ -1250,6 +1257,7 @@ def _look_up(value: Any, path: tuple[str | int, ...]) -> Any:
 
 _SEQ, _TEXT, _REASONING, _ARGUMENTS, _INDEX, _CALL, _INPUT, _OUTPUT, _ANY_STRING, _ANY_NUMBER, _FIXED = range(11)
 _CONTENT = {"text": _TEXT, "reasoning": _REASONING, "arguments": _ARGUMENTS}
+_SEQ_AND_INDEX = (_SEQ, _INDEX)
 _DIGITS = re.compile(rb"(?:0|[1-9][0-9]{0,17})(?![0-9])")
 _CONTROL = re.compile("[\x00-\x1f]")
 
@@ -1258,7 +1266,18 @@ class _Shape:
     """An event as literals and slots. ``gaps[i]`` are the bytes before span i, ``kinds[i]`` says what the span is and
     ``values[i]`` what stands there while it is fixed; the last gap ends the event."""
 
-    __slots__ = ("after_data", "data_at", "form", "gaps", "kinds", "program", "tail", "values")
+    __slots__ = (
+        "after_data",
+        "data_at",
+        "foretold",
+        "form",
+        "gaps",
+        "kinds",
+        "lead",
+        "program",
+        "size",
+        "values",
+    )
 
     def __init__(
         self, form: Any, data_at: int, after_data: int, gaps: list[bytes], kinds: list[int], values: list[bytes | None]
@@ -1272,19 +1291,28 @@ class _Shape:
         self._compile()
 
     def _compile(self) -> None:
-        self.program: list[tuple[bytes, int]] = []
-        literal = self.gaps[0]
+        """``lead`` is what comes before the first slot that cannot be foretold, with %d for the next sequence number
+        and the index (``foretold`` says which); ``program`` are the other slots, each with the literal behind it."""
+        lead, foretold, literals = b"", [], [self.gaps[0]]
+        self.program: list[tuple[int, bytes]] = []
         for kind, value, gap in zip(self.kinds, self.values, self.gaps[1:], strict=True):
             if value is not None:
-                literal += value + gap
+                literals[-1] += value + gap
+            elif not self.program and kind in (_SEQ, _INDEX):
+                foretold.append(kind)
+                lead += literals[-1].replace(b"%", b"%%") + b"%d"
+                literals.append(gap)
             else:
-                self.program.append((literal, kind))
-                literal = gap
-        self.tail = literal
+                self.program.append((kind, b""))
+                literals.append(gap)
+        before = len(literals) - len(self.program) - 1
+        self.lead = lead + literals[before].replace(b"%", b"%%")
+        self.foretold = tuple(foretold)
+        self.program = [(kind, literals[before + 1 + at]) for at, (kind, _) in enumerate(self.program)]
+        self.size = sum(map(len, literals))
 
     def fits(self) -> bool:
-        size = sum(len(literal) for literal, _ in self.program) + len(self.tail)
-        return len(self.program) <= MAX_SLOTS and size <= MAX_LITERALS
+        return len(self.foretold) + len(self.program) <= MAX_SLOTS and self.size <= MAX_LITERALS
 
     def widen(self, other: _Shape) -> bool:
         """Takes in another event of the same skeleton: what differs and is not wanted becomes a slot."""
@@ -1422,6 +1450,7 @@ class Parser:
         "_tries",
         "_undecided",
         "_unread",
+        "_untold",
         "_usage",
         "_use_shapes",
         "_violation_count",
@@ -1466,7 +1495,7 @@ class Parser:
         self._framing: Any = None
         self._pending: list[tuple[int, int, str | None, bool, bytes]] = []
         self._pending_size = 0
-        self._undecided = False
+        self._undecided = self._untold = False
         self._index = -1
         self._head: bytes | None = None
         self._take(_registry.resolve(dialect))
@@ -1478,10 +1507,7 @@ class Parser:
     def _take(self, dialect: Any) -> None:
         self._dialect = dialect
         self._detecting = dialect is not None and hasattr(dialect, "detect")
-        if dialect is None:
-            declared = _ENVELOPE
-        else:
-            declared = declare(dialect.deltas)
+        declared = _ENVELOPE if dialect is None else declare(dialect.deltas)
         self._root: Node = declared.root
         self._paths = declared.paths
         self._forms: list[Form] = declared.forms
@@ -1557,7 +1583,7 @@ class Parser:
 
     # Feeding
 
-    def feed(self, chunk: Buffer) -> list[Any]:
+    def feed(self, chunk: Buffer) -> list[Event]:
         """The events that are complete with this chunk (any contiguous bytes-like object)."""
         self._begin()
         data = _as_bytes(chunk)
@@ -1566,7 +1592,7 @@ class Parser:
         self._bytes(data)
         return self._take_out()
 
-    def feed_payload(self, data: Buffer, event: str | None = None) -> list[Any]:
+    def feed_payload(self, data: Buffer, event: str | None = None) -> list[Event]:
         """The events of one payload that came without SSE around it; ``event`` names it where its framing does."""
         self._begin()
         source = _as_bytes(data)
@@ -1578,17 +1604,16 @@ class Parser:
         """Only the text of this chunk: of the primary answer, in order of arrival."""
         return self._text(self.feed(chunk))
 
-    def close(self) -> list[Any]:
+    def close(self) -> list[Event]:
         """Ends the stream and returns the events that were due. Idempotent. In strict mode a stream that is cut raises
         IncompleteStreamError."""
         if self._closed:
             return []
         self._begin()
         self._seq = None
-        if self._head:
-            self._head, head = None, self._head
+        head, self._head = self._head, None
+        if head:
             self._bytes(head)
-        self._head = None
         self._tail()
         self._close_framing()
         self._stray()
@@ -1641,7 +1666,7 @@ class Parser:
     def _frames(self, read: Callable[[], Any]) -> None:
         try:
             frames = read()
-        except errors.EventTooLargeError as error:
+        except EventTooLargeError as error:
             frames = error.events
             for frame in frames:
                 self._frame(frame.event, frame.data, self._framer.offset)
@@ -1686,7 +1711,7 @@ class Parser:
 
     def _payload(
         self, offset: int, event: str | None, framed: bool, source: bytes, start: int, stop: int
-    ) -> Form | bool | None:
+    ) -> Form | Literal[True] | None:
         """One payload, by the careful path. Returns the form by which a shape may be learned from it."""
         self._offset = offset
         self._seq = None
@@ -1695,7 +1720,7 @@ class Parser:
             return None
         before = self._violation_count
         if self._dialect is None:
-            learn: Form | bool | None = self._envelope(event, framed, source, start, stop)
+            learn = self._envelope(event, framed, source, start, stop)
         else:
             learn = self._vendor(event, source, start, stop)
         self._settle()
@@ -1715,7 +1740,7 @@ class Parser:
         if self._strict and self._fault < 0 and rules.RULES[rule].severity == "error":
             self._raise(rules.RULES[rule].error, _message(rule, self._number, self._offset, detail))
 
-    def _raise(self, error: type[errors.LLMStreamError], message: str) -> None:
+    def _raise(self, error: type[LLMStreamError], message: str) -> None:
         self._closed = True
         out = self._take_out()
         raise error(message, seq=self._seq, offset=self._offset, events=out)
@@ -1724,7 +1749,7 @@ class Parser:
         """After each event: an error in band ends a strict parser."""
         if self._strict and self._error is not None:
             self._closed = True
-            raise errors.UpstreamError(
+            raise UpstreamError(
                 self._error.code or "",
                 self._error.message or "",
                 seq=self._error.seq,
@@ -1738,7 +1763,7 @@ class Parser:
             return data.decode()
         except UnicodeDecodeError:
             if self._errors_strict:
-                self._raise(errors.SSEError, _message(rules.BAD_UTF8, self._number, self._offset))
+                self._raise(SSEError, _message(rules.BAD_UTF8, self._number, self._offset))
             self._record(rules.BAD_UTF8)
             return data.decode("utf-8", "replace")
 
@@ -1749,7 +1774,9 @@ class Parser:
         if self._after_end == 1:
             self._record(rules.AFTER_END, 1)
 
-    def _envelope(self, event: str | None, framed: bool, source: bytes, start: int, stop: int) -> bool | None:
+    def _envelope(
+        self, event: str | None, framed: bool, source: bytes, start: int, stop: int
+    ) -> Form | Literal[True] | None:
         if self._state == "ended":
             self._ended()
             return None
@@ -2031,7 +2058,8 @@ class Parser:
             if type(found) is not int or not 0 <= found <= rules.MAX_INTEGER:
                 return None
             numbers.append(found)
-        counts = [_MISSING if leaf < 0 else _look_up(value, paths[leaf]) for leaf in (form.input_tokens, form.output_tokens)]
+        leaves = (form.input_tokens, form.output_tokens)
+        counts = [_MISSING if leaf < 0 else _look_up(value, paths[leaf]) for leaf in leaves]
         if counts == [_MISSING, _MISSING]:
             return (content, numbers[0], numbers[1], -1, -1)
         for found in counts:
@@ -2058,9 +2086,14 @@ class Parser:
             self._usage = _new(Usage, (source, start, stop, self._next_seq, None, input_tokens, output_tokens))
             self._out.append(self._usage)
             self._next_seq += 1
+            self._untold = True
 
     def _call(self, method: Callable[..., Any], *arguments: Any) -> list[Any]:
         """A dialect's answer. What it cannot make sense of is a violation, never an exception."""
+        if self._untold and self._usage is not None:
+            # The dialect learns of token counts that its forms have read once it has to know.
+            self._untold = False
+            self._dialect.counted(self._usage.input_tokens, self._usage.output_tokens)
         try:
             events = list(method(*arguments))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
@@ -2181,42 +2214,71 @@ class Parser:
     # Shapes
 
     def _match(self, chunk: bytes, at: int) -> int:
-        """Reads the event at ``at`` by a learned shape; returns the place after it, or 0."""
-        if not self._shapes or not (self._started if self._dialect is not None else self._state == "streaming"):
+        """Reads the events from ``at`` on by learned shapes; returns the place after the last one, or 0."""
+        if not self._shapes or self._detecting:
             return 0
-        if self._state == "ended" or self._detecting:
+        if self._dialect is None:
+            if self._state != "streaming":
+                return 0
+        elif not self._started or self._state == "ended":
             return 0
         if self._misses >= 8:
             self._tries += 1
             if self._tries & 7:
                 return 0
-        for number, shape in enumerate(self._shapes):
-            after = self._apply(shape, chunk, at)
-            if after:
-                self._hits += 1
-                self._misses >>= 1
-                if number:
-                    self._shapes.insert(0, self._shapes.pop(number))
-                return after
-        return 0
+        begin, size = at, len(chunk)
+        while at < size:
+            for shape in self._shapes:
+                after = self._apply(shape, chunk, at)
+                if after:
+                    break
+            else:
+                break
+            at = after
+            self._hits += 1
+            self._misses >>= 1
+            if shape is not self._shapes[0]:
+                self._shapes.remove(shape)
+                self._shapes.insert(0, shape)
+        return at if at > begin else 0
 
     def _apply(self, shape: _Shape, chunk: bytes, at: int) -> int:
         begin = at
-        content = ""
-        index = call = 0
-        input_tokens = output_tokens = -1
-        start = at + shape.data_at
-        for literal, kind in shape.program:
-            if not chunk.startswith(literal, at):
+        index, call = max(self._index, 0), 0
+        foretold = shape.foretold
+        if not foretold:
+            lead = shape.lead % ()
+            index = 0
+        elif foretold == _SEQ_AND_INDEX:
+            lead = shape.lead % (self._next_seq, index)
+        else:
+            lead = shape.lead % tuple(self._next_seq if kind == _SEQ else index for kind in foretold)
+        if not chunk.startswith(lead, at):
+            if _INDEX not in foretold:
                 return 0
-            at += len(literal)
-            if kind == _SEQ:
-                digits = b"%d" % self._next_seq
-                if not chunk.startswith(digits, at):
-                    return 0
-                at += len(digits)
-            elif kind <= _ARGUMENTS or kind == _ANY_STRING:
-                text, at = _string_slot(chunk, at)
+            # Perhaps another block than last time.
+            found = self._other_index(shape, chunk, at)
+            if found is None:
+                return 0
+            index, lead = found
+        elif _INDEX not in foretold:
+            index = 0
+        at += len(lead)
+        content = ""
+        input_tokens = output_tokens = -1
+        for kind, literal in shape.program:
+            if kind <= _ARGUMENTS or kind == _ANY_STRING:
+                stop = chunk.find(b'"', at)
+                text: str | None = None
+                if stop >= 0:
+                    body = chunk[at:stop]
+                    if body.isascii() and b"\\" not in body:
+                        text = body.decode("ascii")
+                        if not text.isprintable() and _CONTROL.search(text):
+                            return 0
+                        at = stop
+                    else:
+                        text, at = _string_slot(chunk, at)
                 if text is None:
                     return 0
                 if kind != _ANY_STRING:
@@ -2226,6 +2288,11 @@ class Parser:
                 if number is None:
                     return 0
                 at = number.end()
+            elif kind == _SEQ:
+                digits = b"%d" % self._next_seq
+                if not chunk.startswith(digits, at):
+                    return 0
+                at += len(digits)
             else:
                 number = _DIGITS.match(chunk, at)
                 if number is None:
@@ -2239,29 +2306,45 @@ class Parser:
                     input_tokens = int(number[0])
                 else:
                     output_tokens = int(number[0])
-        if not chunk.startswith(shape.tail, at):
+            if not chunk.startswith(literal, at):
+                return 0
+            at += len(literal)
+        if at - begin > self._framer.max_event_size:
             return 0
-        after = at + len(shape.tail)
-        if after - begin > self._framer.max_event_size:
-            return 0
-        stop = after - shape.after_data
+        start, stop = begin + shape.data_at, at - shape.after_data
         form = shape.form
         if form is True:
-            if self._next_seq > rules.MAX_SEQUENCE or self._blocks.get(index) is not False:
+            seq = self._next_seq
+            if seq > rules.MAX_SEQUENCE or self._blocks.get(index) is not False:
                 return 0
-            place = (chunk, start, stop, self._next_seq, True)
-            self._out.append(_new(ContentDelta, (*place, content, index, "assistant", None)))
-            self._next_seq += 1
+            self._index = index
+            event = ContentDelta.__new__(ContentDelta)
+            _set_fields(event, (chunk, start, stop, seq, True, content, index, "assistant", None))
+            self._out.append(event)
+            self._next_seq = seq + 1
             self._unread = 0
         elif not content:
             return 0
         else:
-            self._offset = self._framer._start
+            self._offset = self._framer.base + begin
             self._yield_form(form, (content, index, call, input_tokens, output_tokens), chunk, start, stop)
         self._number += 1
-        return after
+        return at
 
-    def _remember(self, form: Form | bool, block: _Block, missed: int) -> None:
+    def _other_index(self, shape: _Shape, chunk: bytes, at: int) -> tuple[int, bytes] | None:
+        """The index that stands in the lead, if the rest of the lead is as foretold."""
+        before = shape.lead.split(b"%d")[: shape.foretold.index(_INDEX) + 1]
+        prefix = b"%d".join(before) % ((self._next_seq,) * (len(before) - 1))
+        if not chunk.startswith(prefix, at):
+            return None
+        digits = _DIGITS.match(chunk, at + len(prefix))
+        if digits is None:
+            return None
+        index = int(digits[0])
+        lead = shape.lead % tuple(self._next_seq if kind == _SEQ else index for kind in shape.foretold)
+        return (index, lead) if chunk.startswith(lead, at) else None
+
+    def _remember(self, form: Form | Literal[True], block: _Block, missed: int) -> None:
         """Learns the shape of an event that the careful path has just read without a violation."""
         self._misses += 1
         if missed >= 8 and self._number & 63:
@@ -2273,7 +2356,6 @@ class Parser:
         if form is True:
             slots = {_SEQ_LEAF: _SEQ, _INDEX_LEAF: _INDEX, _TEXT_LEAF: _TEXT}
         else:
-            assert form is not False
             slots = {form.content: _CONTENT[form.kind]}
             for leaf, kind in (
                 (form.index, _INDEX),

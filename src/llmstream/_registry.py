@@ -36,7 +36,7 @@ def resolve(dialect: Any) -> Any:
             raise ValueError(f"unknown dialect {dialect!r}; known are {', '.join(names())}")
         return maker()
     made = dialect() if callable(dialect) else dialect
-    if not hasattr(made, "translate"):
+    if not hasattr(made, "finish"):
         raise TypeError(f"no dialect: {type(made).__name__}")
     return made
 

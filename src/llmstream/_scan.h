@@ -375,6 +375,29 @@ SCAN_INLINE scan_mask scan_from(size_t at)
 
 /* ---- lines ---- */
 
+/* Are these bytes the same? */
+SCAN_INLINE int scan_same(const unsigned char *a, const unsigned char *b, size_t length)
+{
+    size_t at;
+#if defined(SCAN_SSE2)
+    if (length >= 16) {
+        __m128i differ = _mm_xor_si128(_mm_loadu_si128((const __m128i *)(a + length - 16)),
+                                       _mm_loadu_si128((const __m128i *)(b + length - 16)));
+        for (at = 0; at + 16 < length; at += 16)
+            differ = _mm_or_si128(differ, _mm_xor_si128(_mm_loadu_si128((const __m128i *)(a + at)),
+                                                        _mm_loadu_si128((const __m128i *)(b + at))));
+        return _mm_movemask_epi8(_mm_cmpeq_epi8(differ, _mm_setzero_si128())) == 0xFFFF;
+    }
+#endif
+    if (length >= 8) {
+        for (at = 0; at + 8 < length; at += 8)
+            if (scan_word(a + at) != scan_word(b + at))
+                return 0;
+        return scan_word(a + length - 8) == scan_word(b + length - 8);
+    }
+    return scan_part_word(a, length) == scan_part_word(b, length);
+}
+
 /* First LF or CR, or end. */
 static inline const unsigned char *scan_line_end(const unsigned char *p, const unsigned char *end)
 {
@@ -653,6 +676,51 @@ SCAN_INLINE int scan_string(const unsigned char *p, const unsigned char *end, co
         *flags = rest_flags;
         return result;
     }
+}
+
+/* The special and the high bytes of the block at p; near the end, the last block of data, shifted. 0: data is
+   shorter than a block. */
+SCAN_INLINE int scan_masks(const unsigned char *data, const unsigned char *p, const unsigned char *end,
+                           scan_mask *special, scan_mask *high)
+{
+    size_t left = (size_t)(end - p);
+    scan_block block;
+    if (SCAN_LIKELY(left >= SCAN_WIDTH)) {
+        block = scan_load(p);
+        *special = scan_to_mask(scan_special(block));
+        *high = scan_high_mask(block);
+        return 1;
+    }
+    if (SCAN_LIKELY(left != 0 && (size_t)(end - data) >= SCAN_WIDTH)) {
+        unsigned shift = (unsigned)(SCAN_WIDTH - left) * SCAN_BITS;
+        block = scan_load(end - SCAN_WIDTH);
+        *special = scan_to_mask(scan_special(block)) >> shift;
+        *high = scan_high_mask(block) >> shift;
+        return 1;
+    }
+    return 0;
+}
+
+/* As scan_string, for a string in data. */
+SCAN_INLINE int scan_string_in(const unsigned char *data, const unsigned char *p, const unsigned char *end,
+                                 const unsigned char **stop, unsigned *flags)
+{
+    scan_mask special, high;
+    const unsigned char *rest_stop;
+    unsigned rest_flags;
+    int result;
+    if (SCAN_LIKELY(scan_masks(data, p, end, &special, &high) && special != 0)) {
+        size_t at = scan_first(special);
+        if (SCAN_LIKELY(p[at] == '"')) {
+            *stop = p + at;
+            *flags = (high & scan_before(at)) ? SCAN_HIGH : 0u;
+            return SCAN_STRING_OK;
+        }
+    }
+    result = scan_string_rest(p, end, &rest_stop, &rest_flags);
+    *stop = rest_stop;
+    *flags = rest_flags;
+    return result;
 }
 
 /* ---- UTF-8 ---- */

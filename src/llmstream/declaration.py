@@ -170,8 +170,8 @@ class Declaration:
             return -1
         path = parse_path(text)
         node = self.root
-        for step, following in zip(path, path[1:], strict=False):
-            wants_array = isinstance(following, int)
+        for depth, step in enumerate(path[:-1], 1):
+            wants_array = isinstance(path[depth], int)
             child = node.children.get(step)
             if child is None:
                 child = node.children[step] = Node(wants_array)

@@ -27,7 +27,8 @@ class LLMStreamError(Exception):
     """Base of every error that llmstream raises for what a stream holds.
 
     ``seq`` is the sequence number of the event at fault (None if it has none), ``offset`` the position of that event's
-    first byte in the stream, and ``events`` what was read before the fault in the same call.
+    first byte in the stream, and ``events`` what was read before the fault in the same call. ``partial`` is the result
+    so far, where one was being built.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class LLMStreamError(Exception):
         self.seq = seq
         self.offset = offset
         self.events: list[Any] = list(events)
+        self.partial: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), self.args, self.__dict__)
@@ -68,9 +70,7 @@ class LifecycleError(LLMStreamError):
 
 
 class IncompleteStreamError(LLMStreamError):
-    """The stream stopped before its protocol's end. ``partial`` is what was read, where a result was being built."""
-
-    partial: Any = None
+    """The stream stopped before its protocol's end."""
 
 
 class UpstreamError(LLMStreamError):

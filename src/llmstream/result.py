@@ -194,7 +194,7 @@ class Collector:
                 if name.endswith(":stop_reason") and value is not None:
                     self._vendor_stops[event.index] = str(value)
         elif isinstance(event, StreamStart):
-            self._model = self._model or event.model
+            self._model = self._model or event.model or None
         elif isinstance(event, StreamError) and self._error is None:
             event.detach()
             self._error = event

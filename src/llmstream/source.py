@@ -141,36 +141,40 @@ def async_chunks(source: Any) -> AsyncChunks:
     for anything else."""
     body = _in_memory(source)
     if body is not None:
-        return AsyncChunks(_asynchronous(body))
+        return _async_chunks(_asynchronous(body))
     source = _unwrapped(source)
     if hasattr(source, "aiter_bytes"):
         if _is_half(source, "__iter__", "__aiter__"):
             raise _synchronous_error(source)
-        iterator = source.aiter_bytes()
-        return AsyncChunks(iterator, _acloser(iterator), _acloser(source))
+        return _async_chunks(source.aiter_bytes(), _acloser(source))
     if hasattr(source, "iter_bytes"):
         iterator = source.iter_bytes()
         if not hasattr(iterator, "__aiter__"):
             raise _synchronous_error(source)
-        return AsyncChunks(iterator, _acloser(iterator), _acloser(source))
+        return _async_chunks(iterator, _acloser(source))
+    if hasattr(source, "iter_any"):
+        return _async_chunks(source.iter_any())
+    is_asynchronous = _is_asynchronous(source)
+    if hasattr(source, "iter_content") and not is_asynchronous:
+        raise _synchronous_error(source)
     content: Any = getattr(source, "content", None)
     if hasattr(content, "iter_any"):
-        return AsyncChunks(content.iter_any(), _acloser(source))
-    if hasattr(source, "iter_any"):
-        return AsyncChunks(source.iter_any())
-    is_response = hasattr(source, "iter_content") or _is_response(source)
-    if is_response and not hasattr(source, "__aiter__"):
+        return _async_chunks(content.iter_any(), _acloser(source))
+    if _is_response(source) and not is_asynchronous:
         raise _synchronous_error(source)
     # Iterated, a stream reader or a file would give lines, each held back until it ends.
     read = getattr(source, "read1", None) or getattr(source, "read", None)
     if read is not None:
-        return AsyncChunks(_areads(read))
+        return _async_chunks(_areads(read))
     if hasattr(source, "__aiter__"):
         iterator = aiter(source)
-        own = None if source is iterator else _acloser(source)
-        return AsyncChunks(iterator, _acloser(iterator), own)
+        return _async_chunks(iterator, None if source is iterator else _acloser(source))
     found = chunks(source)
-    return AsyncChunks(_asynchronous(found.iterator), found.close)
+    return _async_chunks(_asynchronous(found.iterator), found.close)
+
+
+def _async_chunks(iterator: AsyncIterator[Any], *closers: Callable[[], Any] | None) -> AsyncChunks:
+    return AsyncChunks(iterator, _acloser(iterator), *closers)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -218,8 +222,11 @@ def _is_response(source: Any) -> bool:
 def _is_asynchronous(source: Any) -> bool:
     if hasattr(source, "iter_bytes"):
         return _is_half(source, "__aiter__", "__iter__")
+    if hasattr(source, "iter_content") or hasattr(source, "read1"):
+        return hasattr(source, "__aiter__")
     if hasattr(source, "aiter_bytes") or hasattr(source, "iter_any"):
         return True
+    # Not asked before: to look at the content of a synchronous response can mean to read it.
     if hasattr(getattr(source, "content", None), "iter_any"):
         return True
     return hasattr(source, "__aiter__") and not hasattr(source, "__iter__")
@@ -310,7 +317,7 @@ async def _areads(read: Callable[[int], Any]) -> AsyncIterator[Any]:
 
 def _closer(source: Any) -> Callable[[], Any] | None:
     close: Callable[[], Any] | None = getattr(source, "close", None)
-    if close is None or not callable(close):
+    if not callable(close) or getattr(source, "is_closed", False):
         return None
     if not hasattr(source, "gi_running"):
         return close
@@ -324,6 +331,8 @@ def _closer(source: Any) -> Callable[[], Any] | None:
 
 
 def _acloser(source: Any) -> Callable[[], Any] | None:
+    if getattr(source, "is_closed", False):
+        return None
     # httpx; aiohttp, which can use a connection again that was read to its end; others
     for name in ("aclose", "release", "close"):
         close: Callable[[], Any] | None = getattr(source, name, None)

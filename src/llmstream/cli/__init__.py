@@ -19,8 +19,8 @@ from .terminal import prepare, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import NoReturn
+    from collections.abc import Callable, Sequence
+    from typing import Any, NoReturn
 
 __all__ = ["main"]
 
@@ -57,22 +57,18 @@ class _Arguments(argparse.ArgumentParser):
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    parser = _Arguments(
-        prog="llmstream", description="Streams of LLMs on the command line: bytes in, events out."
-    )
+    parser = _Arguments(prog="llmstream", description="Streams of LLMs on the command line: bytes in, events out.")
     version = f"llmstream {__version__} ({implementation})"
     parser.add_argument("--version", action="version", version=version)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands: Any = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
-        command = commands.add_parser(
-            name, help=module.HELP, description=module.__doc__, parents=[common()]
-        )
-        module.arguments(command)
+        module.arguments(commands.add_parser(name, help=module.HELP, description=module.__doc__, parents=[common()]))
     try:
         found = parser.parse_args(argv)
     except SystemExit as done:  # --help and --version
         return int(done.code or 0)
-    return COMMANDS[found.command].run(found)
+    command: Callable[[argparse.Namespace], int] = COMMANDS[found.command].run
+    return command(found)
 
 
 def _drop_output() -> None:

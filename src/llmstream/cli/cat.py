@@ -25,9 +25,7 @@ HELP = "print the text as it arrives"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Adds those of this command."""
-    parser.add_argument(
-        "file", nargs="?", default="-", metavar="FILE", help="default: standard input, also as -"
-    )
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="default: standard input, also as -")
     parser.add_argument("--reasoning", action="store_true", help="print what the model thought too")
 
 
@@ -60,7 +58,8 @@ def _print_events(source: Input, parser: Parser) -> LLMStreamError | None:
 
 def _members(event: Event) -> dict[str, Any]:
     members: dict[str, Any] = {"type": event.type, "seq": event.seq}
-    for name in event.__match_args__:
+    names: tuple[str, ...] = event.__match_args__
+    for name in names:
         value = getattr(event, name)
         if value is not None:
             members[name] = value
@@ -71,47 +70,51 @@ def _members(event: Event) -> dict[str, Any]:
 
 
 def _print_text(source: Input, parser: Parser, with_reasoning: bool) -> LLMStreamError | None:
+    both = _Both(parser) if with_reasoning else None
     last = "\n"
-    fault: LLMStreamError | None = None
-    for piece, fault in (_both if with_reasoning else _text)(source, parser):
-        if piece:
-            write(piece)
-            last = piece[-1]
+    found: LLMStreamError | None = None
+    for chunk in _and_end(source):
+        if both is None:
+            texts, found = read_text(parser, chunk)
+            text = harmless("".join(texts))
+        else:
+            events, found = read_events(parser, chunk)
+            text = both.text_of(events)
+        if text:
+            write(text)
+            last = text[-1]
+        if found is not None:
+            break
     if last != "\n" and sys.stdout.isatty():
         write("\n")
-    return fault
+    return found
+
+
+class _Both:
+    """Reasoning and text of the primary answer in order of arrival, an empty line between one and the other."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+        self._thinks: bool | None = None
+        self._marks = ("\x1b[2m", "\x1b[22m") if colourful() else ("", "")
+
+    def text_of(self, events: list[Event]) -> str:
+        pieces: list[str] = []
+        for event in events:
+            if isinstance(event, ContentDelta) and not (self._parser.alternatives and event.index):
+                if event.reasoning:
+                    dim, plain = self._marks
+                    pieces += [self._turn(True), dim, harmless(event.reasoning), plain]
+                if event.text:
+                    pieces += [self._turn(False), harmless(event.text)]
+        return "".join(pieces)
+
+    def _turn(self, thinks: bool) -> str:
+        is_turn = self._thinks is not None and self._thinks is not thinks
+        self._thinks = thinks
+        return "\n\n" if is_turn else ""
 
 
 def _and_end(source: Input) -> Iterator[bytes | None]:
     yield from source
     yield None
-
-
-def _text(source: Input, parser: Parser) -> Iterator[tuple[str, LLMStreamError | None]]:
-    for chunk in _and_end(source):
-        texts, fault = read_text(parser, chunk)
-        yield harmless("".join(texts)), fault
-        if fault is not None:
-            return
-
-
-def _both(source: Input, parser: Parser) -> Iterator[tuple[str, LLMStreamError | None]]:
-    """Reasoning and text in order of arrival, an empty line between one and the other."""
-    dim, plain = ("\x1b[2m", "\x1b[22m") if colourful() else ("", "")
-    thinking: bool | None = None
-    for chunk in _and_end(source):
-        events, fault = read_events(parser, chunk)
-        pieces: list[str] = []
-        for event in events:
-            if not isinstance(event, ContentDelta) or (parser.alternatives and event.index):
-                continue
-            for is_thought, piece in ((True, event.reasoning), (False, event.text)):
-                if piece:
-                    if thinking is not None and thinking is not is_thought:
-                        pieces.append("\n\n")
-                    thinking = is_thought
-                    shown = harmless(piece)
-                    pieces.append(f"{dim}{shown}{plain}" if is_thought else shown)
-        yield "".join(pieces), fault
-        if fault is not None:
-            return

@@ -94,7 +94,7 @@ def _findings(result: StreamResult, parser: Parser, events: int) -> list[tuple[s
     tokens = f"{usage.input_tokens} in, {usage.output_tokens} out" if usage else "none"
     gaps = ", ".join(f"{first} to {last}" for first, last in result.gaps) or "none"
     return [
-        ("events", f"{events}, {parser.shape_hits} of them by a learned shape"),
+        ("events", str(events)),
         ("text", f"{len(result.text)} characters"),
         ("tool calls", ", ".join(call.name or "?" for call in result.tool_calls) or "none"),
         ("model", result.model or "none"),
@@ -117,9 +117,7 @@ def _comparison(speeds: dict[str, float]) -> list[str]:
     ]
 
 
-def _object(
-    result: StreamResult, parser: Parser, events: int, speeds: dict[str, float]
-) -> dict[str, object]:
+def _object(result: StreamResult, parser: Parser, events: int, speeds: dict[str, float]) -> dict[str, object]:
     usage = result.usage
     return {
         "implementation": implementation,

@@ -24,9 +24,7 @@ def common() -> argparse.ArgumentParser:
         default="auto",
         help="format of the stream: auto (default), llm-stream, openai, anthropic, gemini, ...",
     )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="form of the output"
-    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="form of the output")
     parser.add_argument("--strict", action="store_true", help="stop at the first error")
     parser.add_argument(
         "--max-event-size",

@@ -58,12 +58,9 @@ def _best(reader: Callable[[Iterable[bytes]], str], chunks: list[bytes]) -> floa
 def _stream(texts: list[str]) -> tuple[bytes, str]:
     """A stream of EVENTS events (draft, section 5) and its text."""
     deltas = [texts[at % len(texts)] for at in range(EVENTS - 4)]
-    members = [
+    members: list[dict[str, object]] = [
         {"type": "stream.start", "model": "demo", "created": 0},
-        *(
-            {"type": "content.delta", "index": 0, "role": "assistant", "delta": {"text": text}}
-            for text in deltas
-        ),
+        *({"type": "content.delta", "index": 0, "role": "assistant", "delta": {"text": text}} for text in deltas),
         {"type": "content.stop", "index": 0, "stop_reason": "end_turn"},
         {"type": "usage", "input_tokens": 1, "output_tokens": len(deltas)},
         {"type": "stream.end"},

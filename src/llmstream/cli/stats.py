@@ -24,16 +24,12 @@ if TYPE_CHECKING:
 
 HELP = "print a table of what is in each stream"
 
-NUMBERS = frozenset(
-    {"events", "text", "reasoning", "in", "out", "tools", "lost", "violations", "bytes", "MB/s"}
-)
+NUMBERS = frozenset({"events", "text", "reasoning", "in", "out", "tools", "lost", "violations", "bytes", "MB/s"})
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Adds those of this command."""
-    parser.add_argument(
-        "files", nargs="*", default=["-"], metavar="FILE", help="default: standard input, also as -"
-    )
+    parser.add_argument("files", nargs="*", default=["-"], metavar="FILE", help="default: standard input, also as -")
 
 
 def run(found: argparse.Namespace) -> int:
@@ -142,9 +138,7 @@ def _facts(source: Input, parser: Parser, tally: Tally, status: int) -> dict[str
         "output_tokens": usage.output_tokens if usage else None,
         "tool_calls": tally.calls.of(parser),
         "stop_reasons": {str(index): word for index, word in result.stop_reasons.items()},
-        "vendor_stop_reasons": {
-            str(index): word for index, word in result.vendor_stop_reasons.items()
-        },
+        "vendor_stop_reasons": {str(index): word for index, word in result.vendor_stop_reasons.items()},
         "gaps": [list(gap) for gap in result.gaps],
         "complete": result.complete,
         "error": (error.code or "") if error else None,

@@ -18,9 +18,9 @@ __all__ = ["show"]
 
 def show(names: Sequence[str], rows: Sequence[Sequence[str]], numbers: frozenset[str]) -> None:
     """Prints rows under their names; columns in ``numbers`` stand to the right."""
-    clean = [[visible(cell, 60) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(names, *clean, strict=True)]
     columns = width()
+    clean = [[visible(cell, None if columns is None else 60) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(names, *clean, strict=True)]
     fits = columns is None or sum(widths) + 2 * len(widths) <= columns
     if columns is None or not _show_rich(names, clean, numbers, fits):
         _show_plain(names, clean, numbers, widths if fits else None)
@@ -46,9 +46,7 @@ def _show_plain(
         write("  ".join(cells).rstrip() + "\n")
 
 
-def _show_rich(
-    names: Sequence[str], rows: Sequence[Sequence[str]], numbers: frozenset[str], fits: bool
-) -> bool:
+def _show_rich(names: Sequence[str], rows: Sequence[Sequence[str]], numbers: frozenset[str], fits: bool) -> bool:
     try:
         from rich.box import SIMPLE_HEAD
         from rich.console import Console

@@ -11,8 +11,11 @@ import sys
 __all__ = ["colourful", "harmless", "prepare", "say", "visible", "width", "write"]
 
 # A stream could move the cursor, set the title or recolour the screen of whoever reads it.
-_CONTROLS = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
-_CONTROLS |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+_CONTROLS = (
+    {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
+    | {0x7F: 0x2421}
+    | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+)
 _ONE_LINE = _CONTROLS | {0x09: 0x20, 0x0A: 0x20}
 
 

@@ -6,11 +6,10 @@ from .. import payload as json_text
 from ..declaration import Delta
 from . import failures
 from .base import Dialect, is_json
-from .values import compact, items, members, number, text
+from .values import compact, members, number, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, ClassVar
 
     from .._backend import Event

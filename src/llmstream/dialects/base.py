@@ -108,7 +108,7 @@ class Dialect:
         self._started = self._failed = self._ended = self._overflowed = False
         self._open: dict[int, None] = {}
         self._stopped: set[int] = set()
-        self._crowded = False
+        self._crowded = self._cut = False
         self._called: set[int] = set()
         self._nameless = 0
 
@@ -166,6 +166,7 @@ class Dialect:
         """The events that are due at the end mark (``ended``), or at the end of the bytes without it. Idempotent."""
         if self._ended:
             return []
+        self._cut = not ended
         events: list[Event] = []
         for index in self.calls.indexes():
             events += self.release(index)
@@ -211,8 +212,9 @@ class Dialect:
             return
         if len(self._open) + len(self._stopped) < rules.MAX_BLOCKS:
             self._open[index] = None
-        else:
+        elif not self._crowded:
             self._crowded = True
+            self.reports.append(rules.TOO_MANY_BLOCKS)
 
     @property
     def open_blocks(self) -> list[int]:
@@ -293,7 +295,7 @@ class Dialect:
         arguments = call.arguments
         if call.kind == "custom":
             call.extras["custom"] = True
-        elif not arguments:
+        elif not arguments and not self._cut:
             arguments = "{}"
         elif call.broken or not is_json(arguments):
             self.reports.append(rules.ARGUMENTS_NOT_JSON)
@@ -351,8 +353,8 @@ def _forms(cls: type[Dialect]) -> tuple[Delta, ...]:
         common: dict[str, Any] = {kind: path, "index": cls.index, "empty": empty}
         forms.append(Delta(**common, absent=("error", *counts)))
         if len(counts) == 2:
-            tokens = {"input_tokens": counts[0], "output_tokens": counts[1]}
-            forms.append(Delta(**common, **tokens, absent=("error",)))
+            common |= {"input_tokens": counts[0], "output_tokens": counts[1]}
+            forms.append(Delta(**common, absent=("error",)))
     return tuple(forms)
 
 

@@ -13,9 +13,9 @@ CALL_COST = 1024
 
 
 class Call:
-    """A tool call under way: ``id`` and ``name`` ("" where the vendor gave none), the pieces of its arguments, the text
-    to take where no piece came, whether that is ``broken``, and extensions for its event. ``kind`` is "" where the arguments are JSON, "custom"
-    where the input is free text, and the vendor's word for what the vendor runs itself."""
+    """A tool call under way: its ``id`` and ``name`` ("" where the vendor gave none), the pieces of its arguments, the
+    text to take where no piece came and whether that is ``broken``, and extensions for its event. ``kind`` is "" where
+    the arguments are JSON, "custom" where they are free text, and the vendor's word for what the vendor runs itself."""
 
     __slots__ = ("broken", "cost", "default", "extras", "id", "index", "kind", "name", "numbered", "pieces")
 

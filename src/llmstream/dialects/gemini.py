@@ -12,7 +12,7 @@ from .values import at, compact, items, members, number, text, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import Any, ClassVar
 
     from .._backend import Event
@@ -39,22 +39,27 @@ UNSPECIFIED = ("0", "FINISH_REASON_UNSPECIFIED", "BLOCK_REASON_UNSPECIFIED")
 
 
 def _forms() -> Iterator[Delta]:
-    part = "candidates[0].content.parts[0]."
-    counts = {
-        "input_tokens": "usageMetadata.promptTokenCount",
-        "output_tokens": "usageMetadata.candidatesTokenCount",
-    }
-    plain = [part + name for name in ("functionCall", "thoughtSignature", *OTHER_PARTS)]
-    plain += [f"candidates[0].{name}" for name in METADATA]
-    plain += ["candidates[0].content.parts[1]", "candidates[1]", "candidates[0].finishReason"]
-    plain += ["promptFeedback.blockReason", "error"]
-    for form in (
-        {"text": part + "text", "absent": [*plain, part + "thought"]},
-        {"reasoning": part + "text", "absent": plain, "when": {part + "thought": True}},
-    ):
-        absent = form.pop("absent")
-        yield Delta(index="candidates[0].index", absent=[*absent, counts["output_tokens"]], **form)
-        yield Delta(index="candidates[0].index", absent=absent, **counts, **form)
+    """One candidate with one part, which is text or a thought; with both token counts or not yet."""
+    part = "candidates[0].content.parts[0]"
+    plain = [
+        "candidates[1]",
+        "candidates[0].content.parts[1]",
+        "candidates[0].finishReason",
+        "promptFeedback.blockReason",
+        "error",
+        *(f"candidates[0].{name}" for name in METADATA),
+        *(f"{part}.{name}" for name in ("functionCall", "thoughtSignature", *OTHER_PARTS)),
+    ]
+    for counted in (False, True):
+        form: dict[str, Any] = {"index": "candidates[0].index"}
+        absent = plain
+        if counted:
+            form["input_tokens"] = "usageMetadata.promptTokenCount"
+            form["output_tokens"] = "usageMetadata.candidatesTokenCount"
+        else:
+            absent = [*plain, "usageMetadata.candidatesTokenCount"]
+        yield Delta(text=f"{part}.text", absent=[*absent, f"{part}.thought"], **form)
+        yield Delta(reasoning=f"{part}.text", absent=absent, when={f"{part}.thought": True}, **form)
 
 
 class Gemini(Dialect):
@@ -121,11 +126,11 @@ class Gemini(Dialect):
             events += self.stop(0, "prompt:" + blocked, {"block_message": message})
         usage = members(payload.get("usageMetadata"))
         prompt, answer = number(usage.get("promptTokenCount")), number(usage.get("candidatesTokenCount"))
-        if answer is None:
-            # The rest of the counts is still to come.
-            self.counts.note(prompt, None)
-        else:
+        if answer is not None:
             events += self.count(prompt, answer)
+        elif len(events) != 1 or not self._started:
+            # A form passes over the prompt's count alone, which the first payload had as well.
+            self.counts.note(prompt, None)
         events += self.fail(failures.find(payload))
         return self.begin(payload, events)
 
@@ -136,10 +141,11 @@ class Gemini(Dialect):
         stamp = text(at(payload, self.created))
         if not stamp:
             return None
-        from datetime import datetime
+        from datetime import UTC, datetime
 
         try:
-            return number(int(datetime.fromisoformat(stamp).timestamp()))
+            moment = datetime.fromisoformat(stamp)
+            return number(int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()))
         except (OverflowError, ValueError):
             return None
 
@@ -216,7 +222,7 @@ class Gemini(Dialect):
         id, name = text(piece.get("id")), text(piece.get("name"))
         whole, partial = members(piece.get("args")), items(piece.get("partialArgs"))
         events: list[Event] = []
-        if name or id:
+        if (name or id) and not (id and index in self._growing and self._growing[index][0].id == id):
             events += self.release(index)
         elif index not in self._growing and not (whole or partial):
             return events

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenAI"]
 
-_DELTA = "choices[0].delta."
-_CALL = _DELTA + "tool_calls[0]."
-
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
 """Members of a delta that hold reasoning. Where several do, they hold the same, and the first one counts."""
 
@@ -30,56 +27,67 @@ REPEATED = ("citations", "search_results")
 
 
 def _forms() -> Iterator[Delta]:
-    details = _DELTA + "reasoning_details[0]."
-    part = _DELTA + "content[0]."
-    content = _DELTA + "content"
-    thoughts = [_DELTA + name for name in THOUGHTS]
-    summaries = [details + "text", details + "summary"]
-    one_choice = ["choices[1]", "choices[0].error", "error", "choices[0].logprobs.content", "choices[0].logprobs.refusal"]
-    one_choice += [details + "signature", details + "data", _DELTA + "reasoning_details[1]"]
-    one_choice += [_DELTA + "audio", _DELTA + "function_call", *(f"{_DELTA}{name}[0]" for name in LISTS)]
-    no_call = [*one_choice, _DELTA + "tool_calls[0]"]
-    no_stop = ["choices[0].finish_reason", _DELTA + "refusal"]
-    one_call = [*one_choice, _DELTA + "tool_calls[1]", _CALL + "custom"]
-    no_head = [*no_stop, _CALL + "id", _CALL + "function.name"]
-    silent = [*thoughts, *summaries]
-    one_part = [*no_call, _DELTA + "content[1]"]
+    """Every form has one choice, and in its delta nothing but the one fragment."""
+    content = "choices[0].delta.content"
+    thoughts = [f"choices[0].delta.{name}" for name in THOUGHTS]
+    details = "choices[0].delta.reasoning_details"
+    calls = "choices[0].delta.tool_calls"
+    one_choice = [
+        "choices[1]",
+        "choices[0].error",
+        "choices[0].logprobs.content",
+        "choices[0].logprobs.refusal",
+        "error",
+        "x_groq.error",
+        "choices[0].delta.audio",
+        "choices[0].delta.function_call",
+        *(f"choices[0].delta.{name}[0]" for name in LISTS),
+    ]
+    no_call = [*one_choice, f"{calls}[0]", f"{details}[0]"]
+    one_part = [*no_call, f"{content}[1]"]
+    no_stop = ["choices[0].finish_reason", "choices[0].delta.refusal"]
+    no_thought = [*no_stop, *thoughts]
 
-    yield from _counted(text=content, absent=no_call, empty=[*no_stop, *silent])
-    for at, path in enumerate([*thoughts, summaries[0]]):
-        yield from _counted(reasoning=path, absent=no_call, empty=[*no_stop, content, *thoughts[:at]])
+    yield from _counted(text=content, absent=no_call, empty=no_thought)
+    # The details repeat a thought. Their texts are no paths here, so that shapes may pass over them.
+    one_thought = [*one_choice, f"{calls}[0]", f"{details}[0].signature", f"{details}[0].data", f"{details}[1]"]
+    for before, path in enumerate(thoughts):
+        yield from _counted(reasoning=path, absent=one_thought, empty=[*no_stop, content, *thoughts[:before]])
     yield from _counted(
-        arguments=_CALL + "function.arguments",
-        call=_CALL + "index",
-        absent=one_call,
-        empty=[*no_head, content, *silent],
+        arguments=f"{calls}[0].function.arguments",
+        call=f"{calls}[0].index",
+        absent=[*one_choice, f"{calls}[1]", f"{calls}[0].custom", f"{details}[0]"],
+        empty=[*no_thought, content, f"{calls}[0].id", f"{calls}[0].function.name"],
+    )
+    # Mistral's lists of parts.
+    yield from _counted(
+        reasoning=f"{content}[0].thinking[0].text",
+        when={f"{content}[0].type": "thinking"},
+        absent=[*one_part, f"{content}[0].thinking[1]"],
+        empty=no_thought,
     )
     yield from _counted(
-        reasoning=part + "thinking[0].text",
-        when={part + "type": "thinking", part + "thinking[0].type": "text"},
-        absent=[*one_part, part + "thinking[1]"],
-        empty=[*no_stop, *silent],
-    )
-    yield from _counted(
-        text=part + "text",
-        when={part + "type": "text"},
+        text=f"{content}[0].text",
+        when={f"{content}[0].type": "text"},
         absent=one_part,
-        empty=[*no_stop, *silent],
+        empty=no_thought,
     )
 
 
-def _counted(*, absent: list[str], **form: Any) -> Iterator[Delta]:
+def _counted(**form: Any) -> Iterator[Delta]:
     """A form without token counts, and the same with them."""
-    elsewhere = ["x_groq.usage", "choices[0].usage"]
+    absent = [*form.pop("absent"), "x_groq.usage", "choices[0].usage"]
     counts = {"input_tokens": "usage.prompt_tokens", "output_tokens": "usage.completion_tokens"}
-    index = "choices[0].index"
-    yield Delta(index=index, absent=[*absent, *elsewhere, *counts.values()], **form)
-    yield Delta(index=index, absent=[*absent, *elsewhere], **counts, **form)
+    form["index"] = "choices[0].index"
+    yield Delta(absent=[*absent, *counts.values()], **form)
+    form.update(counts)
+    yield Delta(absent=absent, **form)
 
 
 class OpenAI(Dialect):
-    """Chat completions. Reasoning is taken from wherever the vendor puts it; text comes from ``delta`` alone, since
-    ``message`` and ``choices[].text`` repeat it. Extensions: ``refusal``, ``logprobs``, ``annotations`` and such."""
+    """Chat completions. Reasoning is taken from wherever the vendor puts it, and text from ``delta``: where there are
+    deltas, ``message`` and ``choices[].text`` repeat them. Refusals, log probabilities, annotations and the like are
+    extensions."""
 
     name = "openai"
     end_mark = "[DONE]"
@@ -103,26 +111,36 @@ class OpenAI(Dialect):
         "sensitive": "content_filter",
     }
 
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+        self._has_deltas = False
+
     @classmethod
     def recognises(cls, payload: dict[str, Any], event: str | None) -> bool:
         choices = items(payload.get("choices"))
         if choices:
-            return "delta" in members(choices[0])
-        kind = text(payload.get("object"))
-        return kind == "chat.completion.chunk" or failures.body(payload) is not None
+            return "delta" in members(choices[0]) or "message" in members(choices[0])
+        return payload.get("object") == "chat.completion.chunk" or failures.body(payload) is not None
+
+    def touch(self, index: int) -> None:
+        super().touch(index)
+        self._has_deltas = True
 
     def translate(self, payload: dict[str, Any], event: str | None) -> list[Event]:
         events: list[Event] = []
         choices = payload.get("choices")
-        usages = [members(payload.get("usage")), members(members(payload.get("x_groq")).get("usage"))]
+        groq = members(payload.get("x_groq"))
+        usages = [payload.get("usage"), groq.get("usage")]
         for position, choice in enumerate(items(choices)):
             if type(choice) is dict:
                 events += self._choice(position, choice, payload)
-                usages.append(members(choice.get("usage")))
+                usages.append(choice.get("usage"))
         events += self.count(_first(usages, "prompt_tokens"), _first(usages, "completion_tokens"))
-        events += self.fail(failures.body(payload) if choices is None else failures.find(payload))
-        if choices is None and event == "error":
-            events += self.fail(failures.read(payload))
+        events += self.fail(failures.find(payload) or failures.find(groq))
+        if choices is None:
+            events += self.fail(failures.body(payload))
+            if event == "error":
+                events += self.fail(failures.read(payload))
         return self.begin(payload, events)
 
     def _choice(self, position: int, choice: dict[str, Any], payload: dict[str, Any]) -> list[Event]:
@@ -130,33 +148,36 @@ class OpenAI(Dialect):
         index = position if index is None else index
         self.see(index)
         delta = members(choice.get("delta"))
+        self._has_deltas = self._has_deltas or bool(delta)
+        if not self._has_deltas:
+            # The whole answer at once, from a server that does not stream.
+            delta = members(choice.get("message"))
         events = self._content(index, delta, choice)
         self._tool_calls(index, delta)
         reason = word(choice.get("finish_reason"))
         if reason:
-            repeated = {name: items(payload.get(name)) for name in REPEATED}
-            events += self.stop(index, reason, repeated)
-        events += self.fail(failures.find(choice))
-        return events
+            events += self.stop(index, reason, {name: items(payload.get(name)) for name in REPEATED})
+        return events + self.fail(failures.find(choice))
 
     def _content(self, index: int, delta: dict[str, Any], choice: dict[str, Any]) -> list[Event]:
+        """Reasoning, text and what travels beside them."""
         details = [members(each) for each in items(delta.get("reasoning_details"))]
-        extras = {name: items(delta.get(name)) for name in LISTS}
+        thought = next(filter(None, (text(delta.get(name)) for name in THOUGHTS)), "")
+        thought = thought or "".join(text(each.get("text")) or text(each.get("summary")) for each in details)
+        logprobs = members(choice.get("logprobs"))
+        extras: dict[str, Any] = {name: items(delta.get(name)) for name in LISTS}
         extras["reasoning_details"] = [each for each in details if each.get("signature") or each.get("data")]
-        more: dict[str, Any] = {"refusal": text(delta.get("refusal")), "audio": members(delta.get("audio"))}
-        more["logprobs"] = _logprobs(choice.get("logprobs"))
-        extras = {name: value for name, value in {**extras, **more}.items() if value}
+        extras["refusal"] = text(delta.get("refusal"))
+        extras["audio"] = members(delta.get("audio"))
+        extras["logprobs"] = logprobs if logprobs.get("content") or logprobs.get("refusal") else None
 
         events: list[Event] = []
-        thought = next((text(delta.get(name)) for name in THOUGHTS if text(delta.get(name))), "")
-        thought = thought or "".join(text(each.get("text")) or text(each.get("summary")) for each in details)
         if thought:
             events.append(self.delta(index, reasoning=thought))
         content = delta.get("content")
         if type(content) is list:
             events += self._parts(index, content)
-            content = ""
-        if text(content) or extras:
+        if text(content) or any(extras.values()):
             events.append(self.delta(index, text(content), extras=extras))
         return events
 
@@ -200,10 +221,6 @@ class OpenAI(Dialect):
         self.check_limit()
 
 
-def _first(usages: list[dict[str, Any]], name: str) -> int | None:
-    return next((count for usage in usages if (count := number(usage.get(name))) is not None), None)
-
-
-def _logprobs(value: Any) -> dict[str, Any]:
-    found = members(value)
-    return found if found.get("content") or found.get("refusal") else {}
+def _first(usages: list[Any], name: str) -> int | None:
+    counts = (number(members(usage).get(name)) for usage in usages)
+    return next((count for count in counts if count is not None), None)

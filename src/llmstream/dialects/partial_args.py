@@ -52,8 +52,8 @@ class PartialArguments:
 
     def _put(self, steps: list[str | int], piece: dict[str, Any]) -> bool:
         holder: Any = self._root
-        for step, following in zip(steps, steps[1:], strict=False):
-            holder = _enter(holder, step, [] if isinstance(following, int) else {})
+        for at, step in enumerate(steps[:-1]):
+            holder = _enter(holder, step, [] if isinstance(steps[at + 1], int) else {})
             if holder is None:
                 return False
         last = steps[-1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Self
 
 __all__ = ["Frame", "Framing"]
 
@@ -17,7 +17,7 @@ class Frame(tuple["str | None", bytes]):
 
     __slots__ = ()
 
-    def __new__(cls, event: str | None, data: bytes) -> Frame:
+    def __new__(cls, event: str | None, data: bytes) -> Self:
         return super().__new__(cls, (event, data))
 
     @property

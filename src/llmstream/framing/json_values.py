@@ -124,9 +124,7 @@ class JSONFraming(Framing):
         if len(self._held) + more > self.max_event_size:
             self.broken = True
             self._held = bytearray()
-            raise EventTooLargeError(
-                f"a JSON value of more than {self.max_event_size} bytes", events=frames
-            )
+            raise EventTooLargeError(f"a JSON value of more than {self.max_event_size} bytes", events=frames)
 
 
 def _patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:

@@ -1,0 +1,226 @@
+"""The command line as a whole: arguments, exit status, and one line for whatever is wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import COMMAND, feed, main, process, shell
+from streams import BODY, CUT, FAILED, GAP, TEXTS
+
+TEXT = "".join(TEXTS)
+posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    def write(body: bytes, name: str = "stream.sse") -> str:
+        path = tmp_path / name
+        path.write_bytes(body)
+        return str(path)
+
+    return write
+
+
+def one_line(text: str) -> str:
+    assert text.startswith("llmstream: ")
+    assert text.endswith("\n")
+    assert text.count("\n") == 1
+    return text
+
+
+def test_version_and_help(llmstream: Any, capsys: Any) -> None:
+    assert main("--version") == 0
+    assert capsys.readouterr().out == f"llmstream {llmstream.__version__} ({llmstream.implementation})\n"
+    assert main("--help") == 0
+    shown = capsys.readouterr().out
+    for command in ("cat", "stats", "demo"):
+        assert f"\n    {command}" in shown
+        assert main(command, "--help") == 0
+        assert "--dialect" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("nonsense",),
+        ("cat", "--nonsense"),
+        ("cat", "a", "b"),
+        ("cat", "--format", "xml"),
+        ("cat", "--max-event-size", "many"),
+        ("cat", "--max-event-size", "0"),
+        ("cat", "--dialect", "nonsense"),
+        ("stats", "--dialect", "nonsense", "a", "b"),
+        ("demo", "--dialect", "nonsense"),
+        ("demo", "extra"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_2(llmstream: Any, capsys: Any, arguments: tuple[str, ...]) -> None:
+    assert main(*arguments) == 2
+    shown = capsys.readouterr()
+    one_line(shown.err)
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize("command", ["cat", "stats"])
+def test_unusable_input_is_one_line_and_2(llmstream: Any, capsys: Any, tmp_path: Path, command: str) -> None:
+    for name in (str(tmp_path / "missing"), str(tmp_path), "nul\0byte"):
+        assert main(command, name) == 2
+        one_line(capsys.readouterr().err)
+
+
+@posix
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read all")
+def test_a_file_without_permission_is_2(llmstream: Any, capsys: Any, file: Any) -> None:
+    path = file(BODY)
+    Path(path).chmod(0)
+    assert main("cat", path) == 2
+    assert "ermission" in one_line(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (BODY, 0, ""),
+        (CUT, 1, "the stream stopped before its end"),
+        (FAILED, 1, "the endpoint reported an error: overloaded"),
+        (GAP, 1, "R5.2.1-3"),
+        (BODY.replace(b"Hello", b"H\xffllo"), 0, ""),
+        (b"<html><body>502 Bad Gateway</body></html>\n", 2, "no known dialect fits"),
+        (b"", 2, "no known dialect fits"),
+    ],
+)
+@pytest.mark.parametrize("command", ["cat", "stats"])
+def test_exit_status(
+    llmstream: Any, capsys: Any, file: Any, command: str, body: bytes, status: int, words: str
+) -> None:
+    assert main(command, file(body)) == status
+    shown = capsys.readouterr().err
+    if status == 0 or (command == "stats" and status == 1):
+        assert shown == ""  # the table says it
+    else:
+        assert words in one_line(shown)
+
+
+@pytest.mark.parametrize("command", ["cat", "stats"])
+@pytest.mark.parametrize(("body", "words"), [(CUT, "R5.3.7-2"), (GAP, "R5.2.1-3"), (FAILED, "overloaded")])
+def test_strict_says_which_rule(
+    llmstream: Any, capsys: Any, file: Any, command: str, body: bytes, words: str
+) -> None:
+    assert main(command, "--strict", "--dialect", "llm-stream", file(body)) == 1
+    assert words in one_line(capsys.readouterr().err)
+
+
+def test_errors_never_quote_the_stream(llmstream: Any, capsys: Any, file: Any) -> None:
+    for body in (FAILED, GAP, CUT, BODY.replace(b'"text"', b'"tex"')):
+        for strict in ((), ("--strict",)):
+            main("cat", *strict, file(body))
+            shown = capsys.readouterr().err
+            assert "SECRET" not in shown
+            assert "Hello" not in shown
+
+
+def test_the_size_of_an_event_is_limited(llmstream: Any, capsys: Any, file: Any) -> None:
+    path = file(BODY)
+    options = ("--dialect", "llm-stream", "--max-event-size")
+    assert main("cat", *options, "1k", path) == 0
+    assert main("cat", *options, "16MiB", path) == 0
+    capsys.readouterr()
+    assert main("cat", *options, "100", path) == 1
+    assert "L-SIZE" in one_line(capsys.readouterr().err) or "before its end" in one_line(capsys.readouterr().err)
+
+
+def test_standard_input(llmstream: Any, capsys: Any, monkeypatch: Any) -> None:
+    for arguments in (("cat",), ("cat", "-")):
+        feed(monkeypatch, BODY)
+        assert main(*arguments) == 0
+        assert capsys.readouterr().out == TEXT
+    feed(monkeypatch, CUT)
+    assert main("cat") == 1
+    assert one_line(capsys.readouterr().err).startswith("llmstream: standard input: ")
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main("cat") == 2
+    assert "closed" in one_line(capsys.readouterr().err)
+
+
+def test_python_m(llmstream: Any) -> None:
+    done = process("cat", body=BODY)
+    assert (done.returncode, done.stdout, done.stderr) == (0, TEXT.encode(), b"")
+    assert process("cat", body=CUT).returncode == 1
+    assert process("nonsense").returncode == 2
+
+
+@posix
+def test_a_reader_that_goes_away(llmstream: Any, file: Any) -> None:
+    large = file(b"".join([BODY[: BODY.index(b"event: content.stop")], *_deltas(50_000)]))
+    line = f'( $LLMSTREAM cat --format json "{large}"; echo "status $?" >&2 ) | head -n 1'
+    done = shell(line)
+    assert b'"stream.start"' in done.stdout
+    assert done.stderr == b"status 141\n"
+
+
+def _deltas(count: int) -> Any:
+    from streams import delta
+
+    return (delta(seq, "words ") for seq in range(5, count))
+
+
+@posix
+def test_interrupted(llmstream: Any) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdin.write(BODY[: BODY.index(b"event: content.stop")])
+        child.stdin.flush()
+        assert child.stdout.read1() == TEXT.encode()
+        child.send_signal(signal.SIGINT)
+        assert child.wait(30) == 130
+        assert child.stderr.read() == b""
+
+
+@posix
+@pytest.mark.parametrize("arguments", ["cat", "stats", "stats --format json"])
+def test_standard_streams_that_are_closed(llmstream: Any, file: Any, arguments: str) -> None:
+    path = file(BODY)
+    assert shell(f"$LLMSTREAM {arguments} <&-").returncode == 2
+    assert shell(f"$LLMSTREAM {arguments} {path} <&-").returncode == 0
+    assert shell(f"$LLMSTREAM {arguments} {path} >&-").returncode == 0
+    assert shell(f"$LLMSTREAM {arguments} {path} 2>&-").returncode == 0
+    assert shell(f"$LLMSTREAM {arguments} {path}.missing 2>&-").returncode == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")
+@pytest.mark.parametrize("arguments", ["cat", "stats", "stats --format json"])
+def test_output_that_cannot_be_written(llmstream: Any, file: Any, arguments: str) -> None:
+    done = shell(f"$LLMSTREAM {arguments} {file(BODY)} >/dev/full")
+    assert done.returncode == 2
+    assert "cannot write" in one_line(done.stderr.decode())
+
+
+@posix
+def test_output_that_cannot_encode(llmstream: Any, file: Any) -> None:
+    path = file(BODY)
+    done = shell(f"$LLMSTREAM cat {path}", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stdout[:9]) == (0, b"Hello w\\x")
+    done = shell(f"$LLMSTREAM cat --format json {path}", PYTHONIOENCODING="ascii")
+    assert b"w\\u00f6rld" in done.stdout
+
+
+@posix
+def test_names_with_control_characters(llmstream: Any, capsys: Any, file: Any) -> None:
+    assert main("cat", "\x1b[31mred\nline") == 2
+    assert "\x1b" not in one_line(capsys.readouterr().err)
+    path = file(BODY, "\x1b[31m[red]\n.sse")
+    assert main("stats", path) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert len(shown.splitlines()) == 2

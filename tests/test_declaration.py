@@ -1,0 +1,229 @@
+"""Paths and forms: what a dialect declares, and a provider that is nothing but a declaration."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+import pytest
+
+import splits
+
+
+@pytest.fixture
+def declaration(llmstream):
+    return import_module("llmstream.declaration")
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("a", ("a",)),
+        ("choices[0].delta.content", ("choices", 0, "delta", "content")),
+        ("a[0][12].b", ("a", 0, 12, "b")),
+        ('["a.b"]["c[0]"].d', ("a.b", "c[0]", "d")),
+        ('a[""]', ("a", "")),
+        ("@type", ("@type",)),
+    ],
+)
+def test_paths(declaration, text, steps):
+    assert declaration.parse_path(text) == steps
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ".",
+        "a.",
+        ".a",
+        "a..b",
+        "[0]",
+        "a[",
+        "a[]",
+        "a[-1]",
+        "a[x]",
+        "a[1001]",
+        "a[0]b",
+        'a["b',
+        "a]",
+        ".".join("a" * 17),
+    ],
+)
+def test_what_is_no_path(declaration, text):
+    with pytest.raises(ValueError, match="path"):
+        declaration.parse_path(text)
+
+
+def test_a_delta_names_one_fragment(llmstream):
+    for wrong in ({}, {"text": "a", "reasoning": "b"}, {"text": "a", "input_tokens": "b"}, {"text": "a", "call": "b"}):
+        with pytest.raises(ValueError, match=r"Delta names|call goes"):
+            llmstream.Delta(**wrong)
+
+
+def test_one_tree_of_all_paths(llmstream, declaration):
+    forms = [
+        llmstream.Delta(text="c[0].d.t", index="c[0].i", absent=["c[1]", "c[0].d"], when={"k": "x"}),
+        llmstream.Delta(reasoning="c[0].d.r", empty=["c[0].d.t"], input_tokens="u.i", output_tokens="u.o"),
+    ]
+    declared = declaration.Declaration(forms, paths=["k"])
+    assert len(declared.paths) == len(set(declared.paths)) == 8
+    assert declared.add("k") == 0
+    assert declared.add(None) == -1
+    first, second = declared.forms
+    assert first.kind == "text"
+    assert second.kind == "reasoning"
+    assert declared.paths[first.content] == ("c", 0, "d", "t") == declared.paths[second.empty[0]]
+    assert (first.call, first.input_tokens, second.index) == (-1, -1, -1)
+    with pytest.raises(ValueError, match="both"):
+        declared.add("c.d")
+    with pytest.raises(ValueError, match="more than 60"):
+        declaration.Declaration(paths=[f"p{number}" for number in range(61)])
+
+
+# A provider in a few lines
+
+
+def example(llmstream):
+    class Example(llmstream.Dialect):
+        name = "example"
+        text = "output[0].text"
+        reasoning = "output[0].thought"
+        index = "output[0].number"
+        stop_reason = "output[0].finish"
+        stop_reasons = {"complete": "end_turn"}  # noqa: RUF012
+        model = "about.model"
+        created = "about.at"
+        request_id = "about.id"
+        input_tokens = "usage.in"
+        output_tokens = "usage.out"
+        error_code = "fault.kind"
+        error_message = "fault.words"
+        error_codes = {"busy": "overloaded"}  # noqa: RUF012
+        end_mark = "[END]"
+
+    return Example
+
+
+def body(*payloads):
+    return b"".join(b"data: " + (p if isinstance(p, bytes) else json.dumps(p).encode()) + b"\n\n" for p in payloads)
+
+
+def test_a_declared_provider(llmstream):
+    pieces = [{"output": [{"text": f"piece {number} ", "number": 0}]} for number in range(20)]
+    stream = body(
+        {"about": {"model": "m-1", "at": 1700000000, "id": "r-7"}},
+        {"output": [{"thought": "hm"}]},
+        *pieces,
+        {"output": [{"text": "", "number": 1}]},
+        {"output": [{"text": "counted", "thought": None}], "usage": {"in": 3, "out": 21}},
+        {"output": [{"finish": "complete"}]},
+        b"[END]",
+    )
+    for chunks in splits.some_ways(stream):
+        parser = llmstream.Parser(example(llmstream))
+        events = [event for chunk in chunks for event in parser.feed(chunk)] + parser.close()
+        assert [event.seq for event in events] == list(range(len(events)))
+        start, thought, *texts = events[:22]
+        assert (start.model, start.created, start.request_id) == ("m-1", 1700000000, "r-7")
+        assert (thought.text, thought.reasoning) == ("", "hm")
+        assert [event.text for event in texts] == [f"piece {number} " for number in range(20)]
+        assert events[22:] == [
+            llmstream.ContentDelta(text="counted", seq=22),
+            llmstream.Usage(input_tokens=3, output_tokens=21, seq=23),
+            llmstream.ContentStop(stop_reason="end_turn", seq=24, extensions={"example:stop_reason": "complete"}),
+            llmstream.StreamEnd(request_id="r-7", seq=25),
+        ]
+        assert parser.complete
+        assert not parser.violations
+
+
+def test_a_declared_provider_rides_the_shapes(llmstream):
+    pieces = [{"output": [{"text": f"piece {number} ", "number": 0}]} for number in range(50)]
+    parser = llmstream.Parser(example(llmstream))
+    parser.feed(body({"about": {"model": "m-1"}}, *pieces))
+    assert parser.shape_hits > 45
+
+
+@pytest.mark.parametrize(
+    ("payload", "code", "message", "own"),
+    [
+        ({"fault": {"kind": "busy", "words": "wait"}}, "overloaded", "wait", "busy"),
+        ({"fault": {"kind": "odd"}}, "odd", "", "odd"),
+        ({"fault": {"words": "wait"}}, "internal_error", "wait", None),
+        ({"error": {"code": 429, "message": "slow down"}}, "rate_limited", "slow down", 429),
+        ({"error": "down"}, "internal_error", "down", None),
+    ],
+)
+def test_errors_of_a_declared_provider(llmstream, payload, code, message, own):
+    result = llmstream.parse(body({"about": {"model": "m"}}, payload, payload), dialect=example(llmstream))
+    assert (result.error.code, result.error.message) == (code, message)
+    assert result.error.extensions == ({} if own is None else {"example:code": own})
+    assert not result.complete
+
+
+def test_one_count_alone(llmstream):
+    result = llmstream.parse(
+        body({"usage": {"in": 5}, "output": [{"text": "a"}]}, b"[END]"), dialect=example(llmstream)
+    )
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (5, 0)
+    assert [violation.requirement for violation in result.violations] == ["L-USAGE"]
+    assert result.complete
+
+
+def test_stops_make_it_complete_without_an_end_mark(llmstream):
+    whole = [{"output": [{"text": "a", "number": n, "finish": "complete"}]} for n in (0, 1)]
+    half = {"output": [{"text": "a", "number": 1}]}
+    assert llmstream.parse(body(*whole), dialect=example(llmstream)).complete
+    assert not llmstream.parse(body(whole[0], half), dialect=example(llmstream)).complete
+
+
+def test_forms_follow_from_the_paths_only_where_they_say_all(llmstream):
+    base = example(llmstream)
+    assert [form.reasoning is None for form in base.deltas] == [True, True, False, False]
+
+    class Renamed(base):
+        name = "renamed"
+
+    class Moved(base):
+        text = "elsewhere"
+
+    class Own(base):
+        def translate(self, payload, event):
+            return self.begin(payload, [self.delta(0, "own")])
+
+    class Chosen(base):
+        deltas = (llmstream.Delta(text="x"),)
+
+    class Plain(llmstream.Dialect):
+        json = False
+        text = "x"
+
+    class Further(Chosen):
+        text = "y"
+
+    assert len(Renamed.deltas) == 4
+    assert Moved.deltas[0].text == "elsewhere"
+    assert Own.deltas == Plain.deltas == ()
+    assert Further.deltas is Chosen.deltas
+    assert llmstream.parse(body({"output": [{"text": "a"}]}, {}), dialect=Own).text == "ownown"
+
+
+def test_a_bad_path_is_refused_when_the_class_is_made(llmstream):
+    with pytest.raises(ValueError, match="not a path"):
+        type("Wrong", (llmstream.Dialect,), {"text": "a..b"})
+
+
+def test_a_dialect_of_text(llmstream):
+    class Lines(llmstream.Dialect):
+        name = "lines"
+        json = False
+        end_mark = "BYE"
+
+        def translate(self, payload, event):
+            assert isinstance(payload, str)
+            return self.begin({}, [self.delta(0, payload)])
+
+    result = llmstream.parse(b"data: {not json\n\ndata: b\n\ndata: BYE\n\n", dialect=Lines)
+    assert result.text == "{not jsonb"
+    assert result.complete

@@ -1,0 +1,137 @@
+"""JSONFraming: values alone, one after the other, or in one array, at any cut."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from importlib import import_module
+
+import pytest
+
+import splits
+
+PRETTY = b"""[{
+  "a": "} ] \\" { [ \\\\",
+  "b": [[1, {"c": {}}], 2]
+}
+,
+{"d": "\xc3\xa9\xe2\x82\xac"}]
+"""
+
+
+@pytest.fixture
+def json_values(llmstream):
+    return import_module("llmstream.framing.json_values")
+
+
+def read(json_values, chunks, limit=1000):
+    framing = json_values.JSONFraming(limit)
+    frames = [frame for chunk in chunks for frame in framing.feed(chunk)] + framing.close()
+    return [frame.data for frame in frames], framing.broken, framing.unfinished
+
+
+@pytest.mark.parametrize(
+    ("stream", "values"),
+    [
+        (b'{"a":1}', [b'{"a":1}']),
+        (b' \r\n\t{"a":1}\n{"b":2}{"c":3}\n', [b'{"a":1}', b'{"b":2}', b'{"c":3}']),
+        (b'[{"a":1},{"b":2}]', [b'{"a":1}', b'{"b":2}']),
+        (b'[\n{"a":1}\n,\n{"b":2}\n]\n', [b'{"a":1}', b'{"b":2}']),
+        (b"[]", []),
+        (b"", []),
+        (b'[[1,[2]],{"a":"]"}]', [b"[1,[2]]", b'{"a":"]"}']),
+        (b'[{"a":1}]{"b":2}', [b'{"a":1}', b'{"b":2}']),
+        (b'{"a":"\\\\"}{"b":"\\"}"}', [b'{"a":"\\\\"}', b'{"b":"\\"}"}']),
+        (PRETTY, [PRETTY[1 : PRETTY.index(b"\n,")], b'{"d": "\xc3\xa9\xe2\x82\xac"}']),
+    ],
+)
+def test_values_at_every_cut(json_values, stream, values):
+    for chunks in splits.every_way(stream):
+        assert read(json_values, chunks) == (values, False, False)
+
+
+@pytest.mark.parametrize(
+    ("stream", "values"),
+    [
+        (b'{"a":1}x{"b":2}', [b'{"a":1}']),
+        (b"<html>{}</html>", []),
+        (b'{"a":1},{"b":2}', [b'{"a":1}']),
+        (b'[{"a":1}{"b":2}]', [b'{"a":1}']),
+        (b'[,{"a":1}]', []),
+        (b'[{"a":1},]', [b'{"a":1}']),
+        (b'[1,{"a":1}]', []),
+        (b'"text"', []),
+        (b"]", []),
+        (b"\x00{}", []),
+    ],
+)
+def test_garbage_between_values_ends_the_reading(json_values, stream, values):
+    for chunks in splits.every_way(stream):
+        assert read(json_values, chunks) == (values, True, False)
+
+
+@pytest.mark.parametrize("stream", [b'{"a":1}{"b"', b'[{"a":1},{"b":"]}', b'{"a":1}{"b":"\\'])
+def test_a_cut_value_is_dropped_and_said(json_values, stream):
+    for chunks in splits.every_way(stream):
+        assert read(json_values, chunks) == ([b'{"a":1}'], False, True)
+
+
+def test_a_value_is_out_with_its_last_byte(json_values):
+    framing = json_values.JSONFraming(100)
+    assert framing.feed(b'[{"a":1') == []
+    assert [frame.data for frame in framing.feed(b"}")] == [b'{"a":1}']
+
+
+def feed_all(framing, chunks, frames):
+    for chunk in chunks:
+        frames += framing.feed(chunk)
+
+
+@pytest.mark.parametrize("kept", [b"", b'[{"a":1},'])
+def test_the_limit_counts_one_value(llmstream, json_values, kept):
+    exact = b'{"key":"' + b"x" * 90 + b'"}'
+    for chunks in splits.some_ways(kept + exact):
+        assert read(json_values, chunks, 100)[0][-1] == exact
+    for chunks in splits.some_ways(kept + exact[:-2] + b'y"}{"b":2}'):
+        framing = json_values.JSONFraming(100)
+        values = []
+        with pytest.raises(llmstream.EventTooLargeError) as caught:
+            feed_all(framing, chunks, values)
+        assert [frame.data for frame in values + caught.value.events] == ([b'{"a":1}'] if kept else [])
+        assert framing.broken
+        assert framing.feed(b"{}") == []
+        assert framing.close() == []
+        assert not framing.unfinished
+
+
+def test_time_is_linear_in_small_chunks(json_values):
+    def seconds(size):
+        value = json.dumps({"a": 'x"\\' * (size // 5), "b": [{}] * (size // 20)}).encode()
+        best = float("inf")
+        for _ in range(3):
+            framing = json_values.JSONFraming(2 * len(value))
+            start = time.perf_counter()
+            frames = [frame for at in range(0, len(value), 64) for frame in framing.feed(value[at : at + 64])]
+            best = min(best, time.perf_counter() - start)
+            assert [frame.data for frame in frames] == [value]
+        return best
+
+    assert seconds(800_000) < 6 * seconds(200_000) + 0.05
+
+
+def test_frames(llmstream):
+    frame = import_module("llmstream.framing").Frame("name", b"secret")
+    assert frame == ("name", b"secret")
+    assert (frame.event, frame.data) == tuple(frame)
+    assert pickle.loads(pickle.dumps(frame)) == frame
+    assert repr(frame) == "Frame(event='name', data=<6 bytes>)"
+
+
+def test_the_contract_is_abstract(llmstream):
+    framing = import_module("llmstream.framing").Framing(10)
+    assert (framing.max_event_size, framing.broken, framing.unfinished) == (10, False, False)
+    with pytest.raises(NotImplementedError):
+        framing.feed(b"")
+    with pytest.raises(NotImplementedError):
+        framing.close()
