@@ -25,9 +25,7 @@ def feed(monkeypatch: Any, body: bytes) -> None:
 
 def process(*arguments: str, body: bytes = b"", **options: Any) -> subprocess.CompletedProcess[bytes]:
     """The command of the active twin as a process of its own."""
-    return subprocess.run(
-        [*COMMAND, *arguments], input=body, capture_output=True, timeout=60, check=False, **options
-    )
+    return subprocess.run([*COMMAND, *arguments], input=body, capture_output=True, timeout=60, check=False, **options)
 
 
 def shell(line: str, **variables: str) -> subprocess.CompletedProcess[bytes]:

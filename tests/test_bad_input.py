@@ -83,10 +83,33 @@ def test_random_bytes(llmstream, dialect):
         assert drafts.outcome(llmstream, chunks, dialect=dialect) == expected
 
 
+@pytest.mark.parametrize("dialect", ["gemini", "openai"])
+def test_offsets_of_a_json_framing(llmstream, dialect):
+    for chunks in splits.every_way(b'{}{"a":"\xff"}'):
+        parser, _ = drafts.run(llmstream, chunks, dialect=dialect)
+        assert drafts.faults(parser)[0] == ("L-UTF8", "warning", 1, 2)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_payloads_of_every_form(llmstream, dialect):
     """Where an object is expected stands something else, at each place of a payload."""
-    values = ["null", "true", "0", "-1", "1e400", '""', '"x"', "[]", "{}", "[null]", "[[]]", '{"a":1}', '[{"a":1}]', "9" * 400, '"\\ud83d"']
+    values = [
+        "null",
+        "true",
+        "0",
+        "-1",
+        "1e400",
+        '""',
+        '"x"',
+        "[]",
+        "{}",
+        "[null]",
+        "[[]]",
+        '{"a":1}',
+        '[{"a":1}]',
+        "9" * 400,
+        '"\\ud83d"',
+    ]
     if dialect in vendors.VENDORS:
         made = vendors.VENDORS[dialect](["x"], ["y"], ["{", "}"])
     else:
@@ -133,7 +156,9 @@ def test_ten_thousand_levels(llmstream, opening, closed, dialect):
     levels = opening * 10_000
     if closed:
         levels += "1" + "".join({"[": "]", "{": "}"}[c] for c in reversed(levels) if c in "[{")
-    data = start() + event("x", 1, raw_x=levels) + sse(levels) + drafts.tool_call(3, arguments=levels) + usage(4) + end(5)
+    data = (
+        start() + event("x", 1, raw_x=levels) + sse(levels) + drafts.tool_call(3, arguments=levels) + usage(4) + end(5)
+    )
     expected = drafts.outcome(llmstream, [data], dialect=dialect)
     assert expected["raised"] is None
     for chunks in (splits.in_chunks(data, 1000), splits.at_random(data, 3)):
@@ -188,11 +213,13 @@ def test_megabytes_without_a_newline(llmstream, chunk, dialect):
     parser.close()
 
 
-@pytest.mark.parametrize("line", [b": comment\n", b"unknown: x\n", b"\n", b"event: e\n\n", b"id: 1\n\n", b"retry: 1\n", b'{"a":1}\n', b"[\n"])
+@pytest.mark.parametrize(
+    "line", [b": comment\n", b"unknown: x\n", b"\n", b"event: e\n\n", b"id: 1\n\n", b"retry: 1\n", b'{"a":1}\n', b"[\n"]
+)
 def test_lines_that_hold_nothing_take_nothing(llmstream, line):
-    chunk = line * (32_768 // len(line))
-    most, parser = peak(llmstream, chunk, 64, max_event_size=100_000)
-    assert most < 500_000
+    chunk = line * (8192 // len(line))
+    most, parser = peak(llmstream, chunk, 16, max_event_size=100_000)
+    assert most < 100_000
     assert parser.violation_count == 0
 
 
@@ -221,10 +248,9 @@ def test_a_hundred_thousand_data_lines(llmstream, line):
         for chunk in splits.in_chunks(start() + data + usage(2), size):
             parser.feed(chunk)
         assert drafts.rules_of(parser) == ["R5.1-3"]
-    limit = llmstream.SSEDecoder(max_event_size=50_000)
+    limited = llmstream.SSEDecoder(max_event_size=50_000)
     with pytest.raises(llmstream.EventTooLargeError):
-        for chunk in splits.in_chunks(data, 4096):
-            limit.feed(chunk)
+        sum(len(limited.feed(chunk)) for chunk in splits.in_chunks(data, 4096))
 
 
 def test_white_space_over_many_data_lines_is_json(llmstream):
@@ -237,13 +263,15 @@ def test_white_space_over_many_data_lines_is_json(llmstream):
 
 
 def test_endless_strings(llmstream):
-    text = "a\\\"\u00e9\n" * 200_000
+    text = 'a\\"\u00e9\n' * 200_000
     parser = llmstream.Parser()
     [_, found] = [e for chunk in splits.in_chunks(start() + delta(1, text), 8192) for e in parser.feed(chunk)]
     assert found.text == text
 
 
-@pytest.mark.parametrize("value", ["9" * 5000, "-" + "9" * 5000, "0." + "0" * 5000 + "1", "1e" + "9" * 5000, "1" + "0" * 5000 + "e-5000"])
+@pytest.mark.parametrize(
+    "value", ["9" * 5000, "-" + "9" * 5000, "0." + "0" * 5000 + "1", "1e" + "9" * 5000, "1" + "0" * 5000 + "e-5000"]
+)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_endless_numbers(llmstream, value, dialect):
     data = b"".join(
@@ -267,13 +295,13 @@ def test_many_blocks_and_calls_take_bounded_memory(llmstream):
         lambda number: drafts.tool_call(number, number, id=f"call-{number}" + "x" * 50),
     ):
         parser = llmstream.Parser()
-        parser.feed(start())
+        parser.feed(start() + b"".join(maker(number) for number in range(1, 5000)))
         tracemalloc.start()
-        for first in range(1, 40_000, 1000):
-            parser.feed(b"".join(maker(number) for number in range(first, first + 1000)))
+        for first in range(5000, 7000, 100):
+            parser.feed(b"".join(maker(number) for number in range(first, first + 100)))
         kept, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert kept < 2_500_000
+        assert kept < 50_000
         assert drafts.rules_of(parser) == ["L-BLOCKS"]
 
 
@@ -283,21 +311,3 @@ def test_auto_holds_back_little(llmstream, dialect):
     assert most < 1_500_000
     assert "L-DIALECT" in drafts.rules_of(parser)
     assert parser.dialect == "auto"
-
-
-@pytest.mark.parametrize("count", [1000, 2000])
-def test_each_chunk_is_looked_at_once(llmstream, count):
-    """Work is counted, not timed: a view tells how often it was asked for its bytes."""
-
-    class Counted(bytes):
-        asked = 0
-
-        def __len__(self):
-            Counted.asked += 1
-            return super().__len__()
-
-    parser = llmstream.Parser()
-    Counted.asked = 0
-    for _ in range(count):
-        parser.feed(Counted(b"data: x"))
-    assert Counted.asked <= 4 * count

@@ -183,8 +183,7 @@ def test_b58_no_tail_of_an_event_over_the_limit(llmstream):
 def test_p11_endless_short_lines_are_bounded(llmstream):
     decoder = llmstream.SSEDecoder(max_event_size=1000)
     with pytest.raises(llmstream.EventTooLargeError):
-        for _ in range(501):
-            decoder.feed(b"data:a\n")
+        sum(len(decoder.feed(b"data:a\n")) for _ in range(501))
 
 
 # The end, and errors in band
@@ -249,7 +248,8 @@ def test_b50_two_documents_in_one_event(llmstream):
 
 def test_b51_a_reason_without_parts(llmstream):
     data = vendors.gemini(["x"])[0] + (
-        b'data: {"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}\n\n'
+        b'data: {"candidates":[{"finishReason":"STOP"}],'
+        b'"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}\n\n'
     )
     parser, events = drafts.run(llmstream, data, dialect="gemini")
     assert [e.stop_reason for e in events if isinstance(e, llmstream.ContentStop)] == ["end_turn"]
@@ -271,7 +271,13 @@ def test_p7_an_event_without_its_name(llmstream):
 
 
 def test_p8_done_is_compared_exactly(llmstream):
-    for mark, complete in (("[DONE]", True), ("[DONE]x", False), ("[DONE", False), ("[DONE] ", False), ("[done]", False)):
+    for mark, complete in (
+        ("[DONE]", True),
+        ("[DONE]x", False),
+        ("[DONE", False),
+        ("[DONE] ", False),
+        ("[done]", False),
+    ):
         chunk = vendors.openai_chunk({"content": "x"})
         parser, _ = drafts.run(llmstream, [chunk, vendors.sse(mark)], dialect="openai")
         assert parser.complete is complete, mark
@@ -320,7 +326,10 @@ def test_b69_interleaved_blocks(llmstream):
     assert calls(llmstream, events, "anthropic") == [("t1", "f1", '{"a":1}'), ("t2", "f2", "[2]")]
 
 
-@pytest.mark.parametrize("cut", ['{"a":"x\\u12', '{"foo":"bar","baz":"qux\\', "{", '{"a":"\\ud83d', '{"k":"a\tb"}', '{"p":"App\\Http"}', "{} x"])
+@pytest.mark.parametrize(
+    "cut",
+    ['{"a":"x\\u12', '{"foo":"bar","baz":"qux\\', "{", '{"a":"\\ud83d', '{"k":"a\tb"}', '{"p":"App\\Http"}', "{} x"],
+)
 def test_b70_b71_b72_b73_arguments_are_never_repaired(llmstream, cut):
     for chunks in (vendors.openai([], arguments=[cut]), vendors.openai([], arguments=list(cut))):
         parser, events = drafts.run(llmstream, chunks, dialect="openai")
@@ -334,7 +343,7 @@ def test_b70_b71_b72_b73_arguments_are_never_repaired(llmstream, cut):
 
 
 def test_b72_raw_control_characters_are_bad_json_in_both_modes(llmstream):
-    data = start() + delta(1, "a\tb".replace("\t", "MARK")).replace(b"MARK", b"\t")
+    data = start() + delta(1, "aMARKb").replace(b"MARK", b"\t")
     parser, _ = drafts.run(llmstream, data)
     assert drafts.faults(parser)[0] == ("R5.1-3", "error", 1, len(start()))
     with pytest.raises(llmstream.EnvelopeError) as caught:
@@ -378,7 +387,9 @@ def test_chunks_need_no_object(llmstream):
 
 def test_content_may_be_a_list_of_parts(llmstream):
     thinking = {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "why"}]}]}
-    events = [vendors.openai_chunk(thinking)] * 3 + [vendors.openai_chunk({"content": [{"type": "text", "text": "x"}]})] * 3
+    events = [vendors.openai_chunk(thinking)] * 3 + [
+        vendors.openai_chunk({"content": [{"type": "text", "text": "x"}]})
+    ] * 3
     _, found = drafts.run(llmstream, events, dialect="openai")
     deltas = [e for e in found if isinstance(e, llmstream.ContentDelta)]
     assert "".join(e.reasoning or "" for e in deltas) == "whywhywhy"

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from commands import COMMAND, feed, main, process, shell
-from streams import BODY, CUT, FAILED, GAP, TEXTS
+from drafts import delta
+from streams import BODY, CUT, EVENTS, FAILED, GAP, TEXTS
 
 TEXT = "".join(TEXTS)
 posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
@@ -110,9 +112,7 @@ def test_exit_status(
 
 @pytest.mark.parametrize("command", ["cat", "stats"])
 @pytest.mark.parametrize(("body", "words"), [(CUT, "R5.3.7-2"), (GAP, "R5.2.1-3"), (FAILED, "overloaded")])
-def test_strict_says_which_rule(
-    llmstream: Any, capsys: Any, file: Any, command: str, body: bytes, words: str
-) -> None:
+def test_strict_says_which_rule(llmstream: Any, capsys: Any, file: Any, command: str, body: bytes, words: str) -> None:
     assert main(command, "--strict", "--dialect", "llm-stream", file(body)) == 1
     assert words in one_line(capsys.readouterr().err)
 
@@ -158,17 +158,11 @@ def test_python_m(llmstream: Any) -> None:
 
 @posix
 def test_a_reader_that_goes_away(llmstream: Any, file: Any) -> None:
-    large = file(b"".join([BODY[: BODY.index(b"event: content.stop")], *_deltas(50_000)]))
+    large = file(EVENTS[0] + b"".join(delta(seq, "words ") for seq in range(1, 50_000)))
     line = f'( $LLMSTREAM cat --format json "{large}"; echo "status $?" >&2 ) | head -n 1'
     done = shell(line)
     assert b'"stream.start"' in done.stdout
     assert done.stderr == b"status 141\n"
-
-
-def _deltas(count: int) -> Any:
-    from streams import delta
-
-    return (delta(seq, "words ") for seq in range(5, count))
 
 
 @posix
@@ -179,7 +173,7 @@ def test_interrupted(llmstream: Any) -> None:
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
-        child.stdin.write(BODY[: BODY.index(b"event: content.stop")])
+        child.stdin.write(b"".join(EVENTS[:5]))
         child.stdin.flush()
         assert child.stdout.read1() == TEXT.encode()
         child.send_signal(signal.SIGINT)

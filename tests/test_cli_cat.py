@@ -9,23 +9,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from commands import COMMAND, feed, main, terminal
 from streams import BODY, CUT, EVENTS, FAILED, GAP, KINDS, TEXTS, events
 
 TEXT = "".join(TEXTS)
 
-THINKS = b"".join(
-    b"data: " + json.dumps({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice]}).encode() + b"\n\n"
-    for choice in (
-        {"index": 0, "delta": {"role": "assistant", "reasoning_content": "Hm"}},
-        {"index": 1, "delta": {"content": "another answer"}},
-        {"index": 0, "delta": {"reasoning_content": "m."}},
-        {"index": 0, "delta": {"content": "42"}},
-        {"index": 0, "delta": {"content": "!"}},
-        {"index": 0, "delta": {}, "finish_reason": "stop"},
-        {"index": 1, "delta": {}, "finish_reason": "stop"},
-    )
-) + b"data: [DONE]\n\n"
+
+def chat(choice: dict[str, Any]) -> bytes:
+    chunk = {"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice]}
+    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+
+CHOICES: list[dict[str, Any]] = [
+    {"index": 0, "delta": {"role": "assistant", "reasoning_content": "Hm"}},
+    {"index": 1, "delta": {"content": "another answer"}},
+    {"index": 0, "delta": {"reasoning_content": "m."}},
+    {"index": 0, "delta": {"content": "42"}},
+    {"index": 0, "delta": {"content": "!"}},
+    {"index": 0, "delta": {}, "finish_reason": "stop"},
+    {"index": 1, "delta": {}, "finish_reason": "stop"},
+]
+THINKS = b"".join(map(chat, CHOICES)) + b"data: [DONE]\n\n"
 
 
 def test_text_and_nothing_else(llmstream: Any, capsys: Any, monkeypatch: Any) -> None:

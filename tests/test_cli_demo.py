@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
+
 from commands import main, shell, terminal
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from commands import feed, main, process, terminal
 from streams import BODY, CUT, FAILED, GAP, events
 

@@ -160,9 +160,10 @@ def test_deltas_read_by_a_form_count_as_deltas(llmstream):
 def test_an_answer_that_was_not_streamed(llmstream):
     message = {"role": "assistant", "content": "all", "tool_calls": [{"id": "a", "function": {"name": "f"}}]}
     answer = {"object": "chat.completion", "model": "m", "choices": [{"message": message, "finish_reason": "stop"}]}
-    for dialect in ("openai", "auto"):
-        result = llmstream.parse(body(answer, DONE), dialect=dialect)
-        assert (result.text, [c.name for c in result.tool_calls], result.complete) == ("all", ["f"], True)
+    for stream in (body(answer, DONE), json.dumps(answer).encode(), json.dumps(answer, indent=2).encode()):
+        for dialect in ("openai", "auto"):
+            result = llmstream.parse(stream, dialect=dialect)
+            assert (result.text, [c.name for c in result.tool_calls], result.complete) == ("all", ["f"], True)
 
 
 @pytest.mark.parametrize("name", ["annotations", "images", "executed_tools"])

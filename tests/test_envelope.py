@@ -36,7 +36,13 @@ def members(found):
 def test_a_stream_without_fault(llmstream):
     for chunks in splits.every_way(whole("The", " wea", "ther")):
         parser, events = run(llmstream, chunks)
-        assert [e.type for e in events] == ["stream.start", *["content.delta"] * 3, "content.stop", "usage", "stream.end"]
+        assert [e.type for e in events] == [
+            "stream.start",
+            *["content.delta"] * 3,
+            "content.stop",
+            "usage",
+            "stream.end",
+        ]
         assert "".join(e.text for e in events[1:4]) == "The weather"
         assert [e.seq for e in events] == list(range(7))
         assert parser.violations == []
@@ -157,7 +163,10 @@ def test_a_word_that_is_not_the_drafts_is_handed_on(llmstream, data, rule, expec
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        *((stop(1, stop_reason=word), {"stop_reason": word}) for word in ("end_turn", "max_tokens", "tool_use", "content_filter")),
+        *(
+            (stop(1, stop_reason=word), {"stop_reason": word})
+            for word in ("end_turn", "max_tokens", "tool_use", "content_filter")
+        ),
         *(
             (error(1, code=word), {"code": word, "message": "busy"})
             for word in ("rate_limited", "context_length_exceeded", "content_filtered", "internal_error", "overloaded")
@@ -366,7 +375,9 @@ def test_an_unknown_events_own_members_are_not_checked(llmstream):
 # Unknown members and decoys (R5.2-7, A-18, A-23)
 
 
-@pytest.mark.parametrize("value", ["1", '"x"', "null", "true", '{"text":"decoy"}', '[{"type":"usage"}]', "1e400", '"\\ud800"', "-0"])
+@pytest.mark.parametrize(
+    "value", ["1", '"x"', "null", "true", '{"text":"decoy"}', '[{"type":"usage"}]', "1e400", '"\\ud800"', "-0"]
+)
 def test_unknown_members_change_nothing(llmstream, value):
     for place in ('{"v"', '"delta":{"text"', '"role"'):
         payload = envelope("content.delta", 1, index=0, role="assistant", delta={"text": "a"})
@@ -384,7 +395,13 @@ def test_an_ignored_member_has_to_be_json(llmstream):
 
 
 def test_text_is_read_from_delta_alone(llmstream):
-    data = delta(1, delta={"x": {"text": "n"}, "text": "y", "content": "n", "Text": "n"}, text="n", content="n", choices=[{"text": "n"}])
+    data = delta(
+        1,
+        delta={"x": {"text": "n"}, "text": "y", "content": "n", "Text": "n"},
+        text="n",
+        content="n",
+        choices=[{"text": "n"}],
+    )
     [found], recorded = second(llmstream, data)
     assert found.text == "y"
     assert recorded == []
@@ -429,7 +446,9 @@ def test_a_repeated_delta_that_is_no_object_clears_it_too(llmstream):
 
 
 def test_repeated_members_that_do_not_count(llmstream):
-    payload = envelope("content.delta", 1, index=0, role="assistant", delta={"text": "a"}, raw_x='1,"x":2,"y":{"seq":1,"seq":2}')
+    payload = envelope(
+        "content.delta", 1, index=0, role="assistant", delta={"text": "a"}, raw_x='1,"x":2,"y":{"seq":1,"seq":2}'
+    )
     [found], recorded = second(llmstream, sse(payload, "content.delta"))
     assert found.text == "a"
     assert recorded == []
@@ -446,7 +465,8 @@ def test_keys_spelled_with_escapes(llmstream):
 
 
 def test_white_space_and_order_do_not_count(llmstream):
-    payload = '  {\t"delta" : { "text":"a" } , "role":"assistant","index" :\t2, "type":"content.delta" , "seq": 1 ,"v":"1.0"} '
+    payload = '  {\t"delta" : { "text":"a" } , "role":"assistant","index" :\t2, "type":"content.delta" '
+    payload += ', "seq": 1 ,"v":"1.0"} '
     [found], recorded = second(llmstream, sse(payload, "content.delta"))
     assert (found.seq, found.index, found.text) == (1, 2, "a")
     assert recorded == []
@@ -531,7 +551,13 @@ def test_negative_zero_is_zero(llmstream):
 
 @pytest.mark.parametrize("kind", ["created", "index", "input_tokens"])
 def test_counts_that_are_floats_are_read_when_exact(llmstream, kind):
-    for written, expected in [("3.0", 3), ("3e0", 3), ("30e-1", 3), ("9007199254740992.0", BIG), ("9007199254740993.0", None)]:
+    for written, expected in [
+        ("3.0", 3),
+        ("3e0", 3),
+        ("30e-1", 3),
+        ("9007199254740992.0", BIG),
+        ("9007199254740993.0", None),
+    ]:
         data = {
             "created": start(raw_created=written),
             "index": delta(0, raw_index=written),
@@ -760,7 +786,7 @@ def test_strict_drops_the_tail_and_says_so(llmstream):
         ("\\\\ud83d", "\\ud83d", False),
         ("\\ufffd", "\ufffd", False),
         ("\\u0000", "\0", False),
-        ("\\u2028\u2028\\/\\b\\f\\n\\r\\t\\\"", '\u2028\u2028/\b\f\n\r\t"', False),
+        ('\\u2028\u2028\\/\\b\\f\\n\\r\\t\\"', '\u2028\u2028/\b\f\n\r\t"', False),
         ("\\u00e9\\u90a3", "\u00e9\u90a3", False),
         ("\\uffff\\ue000\\ud7ff", "\uffff\ue000\ud7ff", False),
     ],
@@ -791,7 +817,12 @@ def test_halves_of_a_character_in_two_deltas_are_never_joined(llmstream):
 
 def test_every_string_is_whole(llmstream):
     halves = b"\\ud83d"
-    for maker, names in ((start, ["model", "request_id"]), (tool_call, ["id", "name"]), (stop, ["stop_reason"]), (error, ["code", "message"])):
+    for maker, names in (
+        (start, ["model", "request_id"]),
+        (tool_call, ["id", "name"]),
+        (stop, ["stop_reason"]),
+        (error, ["code", "message"]),
+    ):
         for name in names:
             data = maker(0, **{name: "MARK"}).replace(b"MARK", halves)
             parser = llmstream.Parser()

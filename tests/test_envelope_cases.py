@@ -49,7 +49,11 @@ def test_each_envelope(llmstream):
         answers = [read(llmstream, lambda parser, data=data: parser.feed_payload(data, "content.delta"))]
         # A CR ends a line, so it cannot travel in SSE.
         if b"\r" not in data:
-            for chunks in [[in_sse(data)], splits.at_random(in_sse(data), number), splits.at_random(in_sse(data), number, 1)]:
+            for chunks in [
+                [in_sse(data)],
+                splits.at_random(in_sse(data), number),
+                splits.at_random(in_sse(data), number, 1),
+            ]:
                 answers.append(  # noqa: PERF401
                     read(llmstream, lambda parser, chunks=chunks: [e for chunk in chunks for e in parser.feed(chunk)])
                 )

@@ -14,7 +14,10 @@ from drafts import delta, end, envelope, error, event, sse, start, stop, tool_ca
 
 # Class, its own members with a value that is not the default, and what it has where nothing is given.
 KINDS = {
-    "StreamStart": ({"model": "m", "created": 7, "request_id": "r"}, {"model": None, "created": None, "request_id": None}),
+    "StreamStart": (
+        {"model": "m", "created": 7, "request_id": "r"},
+        {"model": None, "created": None, "request_id": None},
+    ),
     "ContentDelta": (
         {"text": "t", "index": 3, "role": "user", "reasoning": "why"},
         {"text": "", "index": 0, "role": "assistant", "reasoning": None},
@@ -97,7 +100,7 @@ def test_members_are_given_by_name(llmstream, name):
 
 
 def test_the_base_is_not_made(llmstream):
-    with pytest.raises(TypeError, match="^Event is only a base class$"):
+    with pytest.raises(TypeError, match=r"^Event is only a base class$"):
         llmstream.Event()
 
 
@@ -124,11 +127,11 @@ def test_members_are_checked(llmstream, name):
         if KINDS[name][1][member] is not None:
             with pytest.raises(TypeError, match=f"^{member} must be"):
                 cls(**{member: None})
-    with pytest.raises(TypeError, match="^seq must be an int, not str$"):
+    with pytest.raises(TypeError, match=r"^seq must be an int, not str$"):
         cls(seq="1")
-    with pytest.raises(ValueError, match="^seq must be from 0"):
+    with pytest.raises(ValueError, match=r"^seq must be from 0"):
         cls(seq=-1)
-    with pytest.raises(TypeError, match="^extensions must have str keys$"):
+    with pytest.raises(TypeError, match=r"^extensions must have str keys$"):
         cls(extensions={1: 2})
     with pytest.raises(ValueError):  # noqa: PT011 (json's own words)
         cls(extensions={"a": float("nan")})
@@ -281,7 +284,9 @@ def test_repr(llmstream):
         "StreamError(code='overloaded', seq=6)",
         f"StreamEnd(request_id='r', seq=7, extensions={EXTENSIONS!r})",
     ]
-    assert repr(llmstream.ContentDelta()) == "ContentDelta(text='', index=0, role='assistant', reasoning=None, seq=None)"
+    assert (
+        repr(llmstream.ContentDelta()) == "ContentDelta(text='', index=0, role='assistant', reasoning=None, seq=None)"
+    )
 
 
 @every_kind

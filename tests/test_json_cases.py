@@ -44,12 +44,18 @@ def test_as_the_whole_payload(llmstream):
 
 
 def test_as_the_value_of_an_ignored_member(llmstream):
-    head, tail = drafts.envelope("content.delta", 1, index=0, role="assistant", delta={"text": "ok"}, x=7).encode().split(b"7")
+    head, tail = (
+        drafts.envelope("content.delta", 1, index=0, role="assistant", delta={"text": "ok"}, x=7).encode().split(b"7")
+    )
     wrong = []
     ran = []
     for number, (name, data, valid, _) in enumerate(rows()):
         body = head + data + tail
-        for chunks in (None, [drafts.sse(body, "content.delta")], splits.at_random(drafts.sse(body, "content.delta"), number)):
+        for chunks in (
+            None,
+            [drafts.sse(body, "content.delta")],
+            splits.at_random(drafts.sse(body, "content.delta"), number),
+        ):
             parser = llmstream.Parser()
             parser.feed(drafts.start())
             if chunks is None:
@@ -60,7 +66,11 @@ def test_as_the_value_of_an_ignored_member(llmstream):
                 events = [e for chunk in chunks for e in parser.feed(chunk)]
             deltas = [e for e in events if isinstance(e, llmstream.ContentDelta)]
             errors = [v.requirement for v in parser.violations if v.severity == "error"]
-            right = [e.text for e in deltas] == ["ok"] and not errors if valid else not deltas and errors in (["R5.1-3"], ["L-DEPTH"])
+            right = (
+                [e.text for e in deltas] == ["ok"] and not errors
+                if valid
+                else not deltas and errors in (["R5.1-3"], ["L-DEPTH"])
+            )
             if not right:
                 wrong.append((name, data[:60], valid, events, errors))
         ran.append(name)

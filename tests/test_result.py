@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from streams import BODY, CUT, FAILED, GAP, TEXTS, delta, event
+from drafts import delta, event
+from streams import BODY, CUT, FAILED, GAP, TEXTS
 
 TEXT = "".join(TEXTS)
 

@@ -14,6 +14,12 @@ import pytest
 import splits
 
 
+def fails_on_cython(request, llmstream, reason):
+    """A known fault of the compiled twin alone; the test fails once it is mended."""
+    if llmstream.implementation == "cython":
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+
+
 def read(llmstream, data, **options):
     """The events of bytes (or chunks), as (event, data, id)."""
     decoder = llmstream.SSEDecoder(**options)
@@ -129,7 +135,14 @@ def test_data_lines_are_joined_by_lf(llmstream):
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [(b"data:a", "a"), (b"data: a", "a"), (b"data:  a", " a"), (b"data:\ta", "\ta"), (b"data: a ", "a "), (b"data: ", "")],
+    [
+        (b"data:a", "a"),
+        (b"data: a", "a"),
+        (b"data:  a", " a"),
+        (b"data:\ta", "\ta"),
+        (b"data: a ", "a "),
+        (b"data: ", ""),
+    ],
 )
 def test_one_leading_space_is_stripped(llmstream, line, expected):
     assert texts(llmstream, line + b"\n\n") == [expected]
@@ -168,12 +181,21 @@ def test_dataless_hands_out_blocks_without_data(llmstream):
 
 
 def test_the_id_stays_until_there_is_another(llmstream):
+    stream = b"id: 1\ndata: a\n\ndata: b\n\nid\ndata: c\n\nid: 2\ndata: d\n\n"
+    assert [id for _, _, id in read(llmstream, stream)] == ["1", "1", "", "2"]
+
+
+def test_an_id_in_a_block_without_data(llmstream, request):
+    fails_on_cython(request, llmstream, "F2: an id of a block that is not dispatched is not taken for the next events")
     stream = b"id: 1\ndata: a\n\ndata: b\n\nid\ndata: c\n\nid: 2\n\ndata: d\n\n"
     assert [id for _, _, id in read(llmstream, stream)] == ["1", "1", "", "2"]
 
 
 def test_an_id_with_nul_is_ignored(llmstream):
-    assert read(llmstream, b"id: 1\nid: 2\0\ndata: a\n\nid: \0\ndata: b\n\n") == [("message", "a", "1"), ("message", "b", "1")]
+    assert read(llmstream, b"id: 1\nid: 2\0\ndata: a\n\nid: \0\ndata: b\n\n") == [
+        ("message", "a", "1"),
+        ("message", "b", "1"),
+    ]
 
 
 def test_last_event_id_changes_with_the_block(llmstream):
@@ -375,8 +397,7 @@ def test_too_large_names_the_limit_and_the_place(llmstream):
         decoder = llmstream.SSEDecoder(max_event_size=12)
         before = []
         with pytest.raises(llmstream.EventTooLargeError, match="12") as caught:
-            for chunk in chunks:
-                before += decoder.feed(chunk)
+            before.extend(event for chunk in chunks for event in decoder.feed(chunk))
         assert [e.data for e in before + caught.value.events] == ["a"]
         assert caught.value.offset == 9
         with pytest.raises(ValueError, match="closed"):
@@ -418,7 +439,9 @@ EVENTS = ["ab", "\u90a3"]
 PADDED = STREAM + b":" * (-len(STREAM) % 8)
 
 
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda b: array.array("B", b), lambda b: array.array("b", b)])
+@pytest.mark.parametrize(
+    "kind", [bytes, bytearray, memoryview, lambda b: array.array("B", b), lambda b: array.array("b", b)]
+)
 def test_bytes_like_chunks(llmstream, kind):
     assert texts(llmstream, [kind(STREAM)]) == EVENTS
     parser = llmstream.Parser()
@@ -459,9 +482,12 @@ def test_a_mapped_file(llmstream, tmp_path):
 
 @pytest.mark.parametrize("reader", ["SSEDecoder", "Parser"])
 @pytest.mark.parametrize(
-    "chunk", [memoryview(PADDED)[::2], memoryview(PADDED)[::-1], memoryview(PADDED).cast("B", [2, len(PADDED) // 2])[::1]]
+    "chunk",
+    [memoryview(PADDED)[::2], memoryview(PADDED)[::-1], memoryview(PADDED).cast("B", [2, len(PADDED) // 2])[::1]],
 )
-def test_a_view_with_gaps_is_refused_or_read_whole(llmstream, reader, chunk):
+def test_a_view_with_gaps_is_refused_or_read_whole(llmstream, request, reader, chunk):
+    if reader == "Parser" and not chunk.c_contiguous:
+        fails_on_cython(request, llmstream, "F3: a TypeError leaves the parser as if it were still being fed")
     made = getattr(llmstream, reader)()
     if chunk.c_contiguous:
         made.feed(chunk)
@@ -473,7 +499,9 @@ def test_a_view_with_gaps_is_refused_or_read_whole(llmstream, reader, chunk):
 
 @pytest.mark.parametrize("reader", ["SSEDecoder", "Parser"])
 @pytest.mark.parametrize("chunk", ["data: a\n\n", "", 1, None, [100], object()])
-def test_what_is_not_bytes_is_refused(llmstream, reader, chunk):
+def test_what_is_not_bytes_is_refused(llmstream, request, reader, chunk):
+    if reader == "Parser":
+        fails_on_cython(request, llmstream, "F3: a TypeError leaves the parser as if it were still being fed")
     made = getattr(llmstream, reader)()
     with pytest.raises(TypeError, match=type(chunk).__name__):
         made.feed(chunk)
@@ -539,9 +567,9 @@ def test_fields_are_checked(llmstream):
     for name in ("event", "data", "id"):
         with pytest.raises(TypeError, match=f"^{name} must be a str, not bytes$"):
             llmstream.ServerSentEvent(**{name: b"x"})
-    with pytest.raises(TypeError, match="^retry must be an int, not str$"):
+    with pytest.raises(TypeError, match=r"^retry must be an int, not str$"):
         llmstream.ServerSentEvent(retry="1")
-    with pytest.raises(ValueError, match="^retry must be from 0"):
+    with pytest.raises(ValueError, match=r"^retry must be from 0"):
         llmstream.ServerSentEvent(retry=-1)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from streams import BODY, CUT, EVENTS, FAILED, GAP, KINDS, TEXTS, delta, event, events
+from drafts import delta, event
+from streams import BODY, CUT, EVENTS, FAILED, GAP, KINDS, TEXTS, events
 
 TEXT = "".join(TEXTS)
 
@@ -340,7 +341,7 @@ def test_what_is_no_stream_of_bytes_is_a_type_error(llmstream: Any) -> None:
         for source in (BODY.decode(), None, 7, object()):
             with pytest.raises(TypeError):
                 read(source)
-    for source in ([BODY.decode()], io.StringIO(BODY.decode()), {"a": 1}, [1]):
+    for source in ([BODY.decode()], io.StringIO(BODY.decode()), {"a": 1}, [1], [BODY, None]):
         with pytest.raises(TypeError):
             llmstream.parse(source)
 

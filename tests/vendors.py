@@ -34,12 +34,21 @@ def openai(texts: list[str], thoughts: list[str] = (), arguments: list[str] = ()
             events.append(openai_chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}))
     events.append(openai_chunk({}, "tool_calls" if arguments else "stop"))
     usage = {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
-    events.append(sse({"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "gpt-x", "choices": [], "usage": usage}))
+    events.append(
+        sse({"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "gpt-x", "choices": [], "usage": usage})
+    )
     return [*events, sse("[DONE]")]
 
 
 def anthropic(texts: list[str], thoughts: list[str] = (), arguments: list[str] = ()) -> list[bytes]:  # type: ignore[assignment]
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x", "content": [], "stop_reason": None}
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-x",
+        "content": [],
+        "stop_reason": None,
+    }
     usage = {"input_tokens": 3, "output_tokens": 1}
     events = [sse({"type": "message_start", "message": {**message, "usage": usage}}, "message_start")]
     events.append(sse({"type": "ping"}, "ping"))
@@ -54,7 +63,9 @@ def anthropic(texts: list[str], thoughts: list[str] = (), arguments: list[str] =
     if arguments:
         block = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
         events.append(_block("start", index, content_block=block))
-        events += [_block("delta", index, delta={"type": "input_json_delta", "partial_json": piece}) for piece in arguments]
+        events += [
+            _block("delta", index, delta={"type": "input_json_delta", "partial_json": piece}) for piece in arguments
+        ]
         events.append(_block("stop", index))
     delta = {"stop_reason": "tool_use" if arguments else "end_turn", "stop_sequence": None}
     events.append(sse({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 5}}, "message_delta"))

@@ -14,7 +14,7 @@ from cpython.bytes cimport (
 )
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memchr, memcmp, memcpy, memmove, memset
+from libc.string cimport memchr, memcmp, memcpy, memset
 
 from . import _registry, fields, payload, rules
 from .declaration import Declaration, declare
@@ -110,6 +110,7 @@ cdef extern from "_shape.h" nogil:
         SLOT_ID
         SLOT_ANY_STRING
         SLOT_ANY_NUMBER
+        SLOT_SPACE
         SHAPE_LITERALS
         SHAPE_SPANS
     ctypedef struct shape_span:
@@ -1480,6 +1481,17 @@ cdef str _text(pointer data, size_t size, unsigned flags, Bytes *scratch):
     return text
 
 
+cdef int _add_span(
+    shape_span *spans, int count, size_t *place, size_t start, size_t length, int kind
+) noexcept:
+    spans[count].gap = <unsigned> (start - place[0])
+    spans[count].value = <unsigned> length
+    spans[count].kind = <unsigned char> kind
+    spans[count].fixed = kind >= SLOT_ANY_STRING
+    place[0] = start + length
+    return count + 1
+
+
 @cython.final
 cdef class Parser:
     """Reads a stream of an LLM's answer, in chunks cut anywhere, as the events of draft-spk-agentproto-llm-stream-00.
@@ -1549,6 +1561,7 @@ cdef class Parser:
     cdef object _dialect
     cdef bytes _end_mark
     cdef object _framing
+    cdef unsigned long long _framing_at  # where its first byte lies in the stream
     cdef list _pending
     cdef Py_ssize_t _pending_size
     cdef bytes _head
@@ -1706,7 +1719,7 @@ cdef class Parser:
         self._begin()
         cdef bytes source = _as_bytes(data)
         try:
-            self._frame(event, source)
+            self._frame(event, source, self._framer.offset)
             self._framer.offset += <unsigned long long> len(source)
         finally:
             self._end()
@@ -1829,7 +1842,8 @@ cdef class Parser:
         if factory is None:
             return head
         self._framing = factory(self._framer.max_event_size)
-        self._framer.offset = len(head) - len(body)
+        self._framing_at = len(head) - len(body)
+        self._framer.offset = self._framing_at
         return body
 
     cdef int _frames(self, method, tuple arguments) except -1:
@@ -1837,13 +1851,14 @@ cdef class Parser:
             frames = method(*arguments)
         except EventTooLargeError as error:
             for frame in error.events:
-                self._frame(frame.event, frame.data)
-            self._offset = self._framer.offset
+                self._frame(frame.event, frame.data, self._framing_at + frame.offset)
+            self._offset = self._framing_at + (error.offset or 0)
+            self._seq = -1
             self._record(rules.TOO_LARGE, self._framer.max_event_size)
-            self._settle()
+            self._number += 1
             return 0
         for frame in frames:
-            self._frame(frame.event, frame.data)
+            self._frame(frame.event, frame.data, self._framing_at + frame.offset)
         return 0
 
     cdef int _close_framing(self) except -1:
@@ -1855,16 +1870,16 @@ cdef class Parser:
             self._record(rules.FRAMING)
         elif self._framing.unfinished:
             self._record(rules.TAIL_DROPPED)
-        return self._settle()
+        return 0
 
-    cdef int _frame(self, event, bytes data) except -1:
+    cdef int _frame(self, event, bytes data, offset) except -1:
         cdef bytes name = b"" if event is None else event.encode("utf-8", "replace")
         cdef pointer begin = <pointer> PyBytes_AS_STRING(data)
         self._in_place = True
         self._chunk = data
         self._chunk_begin = begin
         self._payload(
-            self._framer.offset,
+            offset,
             <pointer> PyBytes_AS_STRING(name),
             <size_t> len(name),
             False,
@@ -2875,40 +2890,36 @@ cdef class Parser:
         cdef int at
         cdef int count = 0
         cdef bint id_done = not f.has_id
+        cdef size_t brace = f.block_size - 1
+        cdef size_t padding = 0
         cdef shape_span spans[SHAPE_SPANS]
         cdef shape *made
         cdef unsigned char *copy
+        while padding < brace and (
+            f.block_data[brace - padding - 1] == c" " or f.block_data[brace - padding - 1] == c"\t"
+        ):
+            padding += 1
         for at in range(result.span_count + 2):
-            # The id line may lie before the payload or after it.
-            if not id_done and (
-                at >= result.span_count or f.id_at < data_at + result.spans[at].start
-            ):
-                id_done = True
-                start = f.id_at
-                length = f.id_size
-                kind = SLOT_ID
-                spans[count].gap = <unsigned> (start - place)
-                spans[count].value = <unsigned> length
-                spans[count].kind = SLOT_ID
-                spans[count].fixed = False
-                place = start + length
-                count += 1
-            if at >= result.span_count:
-                continue
-            start = data_at + result.spans[at].start
-            length = result.spans[at].length
-            if result.spans[at].leaf >= 0:
-                kind = self._slot(form, result.spans[at].leaf)
-                if kind < 0:
-                    continue
+            if at < result.span_count:
+                start = result.spans[at].start
+                length = result.spans[at].length
+                if result.spans[at].leaf >= 0:
+                    kind = self._slot(form, result.spans[at].leaf)
+                elif result.spans[at].kind == JSON_STRING:
+                    kind = SLOT_ANY_STRING
+                else:
+                    kind = SLOT_ANY_NUMBER
             else:
-                kind = SLOT_ANY_STRING if result.spans[at].kind == JSON_STRING else SLOT_ANY_NUMBER
-            spans[count].gap = <unsigned> (start - place)
-            spans[count].value = <unsigned> length
-            spans[count].kind = <unsigned char> kind
-            spans[count].fixed = kind >= SLOT_ANY_STRING
-            place = start + length
-            count += 1
+                start = brace - padding
+                length = padding
+                kind = SLOT_SPACE if at == result.span_count and f.block_data[brace] == c"}" else -1
+            start += data_at
+            # The id line may lie before the payload or after it.
+            if not id_done and (at > result.span_count or f.id_at < start):
+                id_done = True
+                count = _add_span(spans, count, &place, f.id_at, f.id_size, SLOT_ID)
+            if kind >= 0:
+                count = _add_span(spans, count, &place, start, length, kind)
         # What is kept: everything but the values of slots.
         start = <size_t> (f.block_end - begin)
         for at in range(count):

@@ -1255,10 +1255,11 @@ def _look_up(value: Any, path: tuple[str | int, ...]) -> Any:
 # ---------------------------------------------------------------------------------------------------------------------
 # Learned shapes: a memo of the careful path
 
-_SEQ, _TEXT, _REASONING, _ARGUMENTS, _INDEX, _CALL, _INPUT, _OUTPUT, _ANY_STRING, _ANY_NUMBER, _FIXED = range(11)
+_SEQ, _TEXT, _REASONING, _ARGUMENTS, _INDEX, _CALL, _INPUT, _OUTPUT, _ANY_STRING, _ANY_NUMBER, _PADDING = range(11)
 _CONTENT = {"text": _TEXT, "reasoning": _REASONING, "arguments": _ARGUMENTS}
 _SEQ_AND_INDEX = (_SEQ, _INDEX)
 _DIGITS = re.compile(rb"(?:0|[1-9][0-9]{0,17})(?![0-9])")
+_PAD = re.compile(rb"[ \t]*+")
 _CONTROL = re.compile("[\x00-\x1f]")
 
 
@@ -1361,6 +1362,13 @@ def _learn(
         kinds.append(slot)
         values.append(value)
         at = stop
+    if event[data_end - 1] == 125:
+        # Some vendors pad before the last brace.
+        start = len(event[: data_end - 1].rstrip(b" \t"))
+        gaps.append(event[at:start])
+        kinds.append(_PADDING)
+        values.append(event[start : data_end - 1])
+        at = data_end - 1
     gaps.append(event[at:])
     shape = _Shape(form, data_at, len(event) - data_end, gaps, kinds, values)
     return shape if shape.fits() else None
@@ -1425,6 +1433,7 @@ class Parser:
         "_forms",
         "_framer",
         "_framing",
+        "_framing_at",
         "_gaps",
         "_head",
         "_hits",
@@ -1493,6 +1502,7 @@ class Parser:
         self._gaps: list[tuple[int, int]] = []
         self._fault = -1
         self._framing: Any = None
+        self._framing_at = 0  # where its first byte lies in the stream
         self._pending: list[tuple[int, int, str | None, bool, bytes]] = []
         self._pending_size = 0
         self._undecided = self._untold = False
@@ -1660,22 +1670,23 @@ class Parser:
         if factory is None:
             return head
         self._framing = factory(self._framer.max_event_size)
-        self._framer.offset = len(head) - len(body)
+        self._framing_at = len(head) - len(body)
+        self._framer.offset = self._framing_at
         return body
 
     def _frames(self, read: Callable[[], Any]) -> None:
         try:
             frames = read()
         except EventTooLargeError as error:
-            frames = error.events
-            for frame in frames:
-                self._frame(frame.event, frame.data, self._framer.offset)
-            self._offset = self._framer.offset
+            for frame in error.events:
+                self._frame(frame.event, frame.data, self._framing_at + frame.offset)
+            self._offset = self._framing_at + (error.offset or 0)
+            self._seq = None
             self._record(rules.TOO_LARGE, self._framer.max_event_size)
-            self._settle()
+            self._number += 1
             return
         for frame in frames:
-            self._frame(frame.event, frame.data, self._framer.offset)
+            self._frame(frame.event, frame.data, self._framing_at + frame.offset)
 
     def _close_framing(self) -> None:
         if self._framing is None:
@@ -1686,7 +1697,6 @@ class Parser:
             self._record(rules.FRAMING)
         elif self._framing.unfinished:
             self._record(rules.TAIL_DROPPED)
-        self._settle()
 
     def _frame(self, event: str | None, data: bytes, offset: int) -> None:
         self._payload(offset, event, False, data, 0, len(data))
@@ -2288,6 +2298,8 @@ class Parser:
                 if number is None:
                     return 0
                 at = number.end()
+            elif kind == _PADDING:
+                at = _PAD.match(chunk, at).end()  # type: ignore[union-attr]
             elif kind == _SEQ:
                 digits = b"%d" % self._next_seq
                 if not chunk.startswith(digits, at):

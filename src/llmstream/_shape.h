@@ -17,7 +17,8 @@ enum {
     SLOT_OUTPUT,
     SLOT_ID, /* the value of the id line */
     SLOT_ANY_STRING,
-    SLOT_ANY_NUMBER
+    SLOT_ANY_NUMBER,
+    SLOT_SPACE /* before the payload's last brace, where some vendors pad */
 };
 
 #define SHAPE_SLOTS 15
@@ -277,6 +278,10 @@ SCAN_INLINE const unsigned char *shape_slot(const shape *known, int kind, const 
         return (size_t)(end - p) >= size && memcmp(p, digits, size) == 0 ? p + size : NULL;
     case SLOT_ANY_NUMBER:
         return scan_number(p, end);
+    case SLOT_SPACE:
+        while (p < end && (*p == ' ' || *p == '\t'))
+            p++;
+        return p;
     case SLOT_ID:
         stop = scan_line_end(p, end);
         if (stop > p && (memchr(p, 0, (size_t)(stop - p)) || (!known->id_spaced && *p == ' ')))

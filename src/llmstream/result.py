@@ -170,13 +170,20 @@ class Collector:
 
     def extend(self, events: Iterable[Event]) -> None:
         """Takes events in, in their order."""
-        add_text, add_reasoning = self._text.add, self._reasoning.add
+        texts, thoughts = self._text, self._reasoning
+        add_text = texts.pieces.append
         for event in events:
             if isinstance(event, ContentDelta):
-                if event.text:
-                    add_text(event.text, event.index)
-                if event.reasoning:
-                    add_reasoning(event.reasoning, event.index)
+                text = event.text
+                if text:
+                    if event.index != texts.index:
+                        texts.turn(event.index)
+                    add_text(text)
+                thought = event.reasoning
+                if thought:
+                    if event.index != thoughts.index:
+                        thoughts.turn(event.index)
+                    thoughts.pieces.append(thought)
             else:
                 self._add_other(event)
 
@@ -221,36 +228,27 @@ class Collector:
 
 
 class _Strand:
-    """Fragments in order of arrival. Their indexes are kept once there is a second one."""
+    """Fragments in order of arrival, and where in them the index changes; ``index`` is that of the last one."""
 
-    __slots__ = ("_first", "_indexes", "_pieces")
+    __slots__ = ("_turns", "index", "pieces")
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._first = 0
-        self._indexes: list[int] | None = None
+        self.pieces: list[str] = []
+        self.index = -1
+        self._turns: list[tuple[int, int]] = []  # an index, and the number of its first piece
 
-    def add(self, piece: str, index: int) -> None:
-        pieces = self._pieces
-        if self._indexes is not None:
-            self._indexes.append(index)
-        elif not pieces:
-            self._first = index
-        elif index != self._first:
-            self._indexes = [self._first] * len(pieces)
-            self._indexes.append(index)
-        pieces.append(piece)
+    def turn(self, index: int) -> None:
+        """The next pieces are of this index."""
+        self.index = index
+        self._turns.append((index, len(self.pieces)))
 
     def of(self, index: int | None) -> str:
         """The text of one index; None: of all, in order of arrival."""
-        return "".join(self._pieces) if index is None else self.by_index().get(index, "")
+        return "".join(self.pieces) if index is None else self.by_index().get(index, "")
 
     def by_index(self) -> dict[int, str]:
-        if not self._pieces:
-            return {}
-        if self._indexes is None:
-            return {self._first: "".join(self._pieces)}
         found: dict[int, list[str]] = {}
-        for piece, index in zip(self._pieces, self._indexes, strict=True):
-            found.setdefault(index, []).append(piece)
+        ends = [start for _, start in self._turns[1:]]
+        for (index, start), end in zip(self._turns, [*ends, len(self.pieces)], strict=False):
+            found.setdefault(index, []).extend(self.pieces[start:end])
         return {index: "".join(pieces) for index, pieces in found.items()}

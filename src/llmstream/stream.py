@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     S = TypeVar("S", bound="_Closing")
 
-    # One step: a parser and a chunk, or None for the end; what it gave, and the error that follows it.
+    # One step: a parser and a chunk, or END; what it gave, and the error that follows it.
     Step: TypeAlias = Callable[[Parser, Any], tuple[list[Any], LLMStreamError | None]]
 
 __all__ = [
@@ -142,10 +142,14 @@ def parse(
 # One step of reading, without any I/O
 
 
+END: Any = object()
+"""In place of a chunk: the source has ended."""
+
+
 def read_events(parser: Parser, chunk: Any) -> tuple[list[Any], LLMStreamError | None]:
-    """The events of a chunk, or of the end (None), and the error that comes after them."""
+    """The events of a chunk, or of the end (END), and the error that comes after them."""
     try:
-        return (parser.close() if chunk is None else parser.feed(chunk)), None
+        return (parser.close() if chunk is END else parser.feed(chunk)), None
     except LLMStreamError as error:
         return list(error.events), error
 
@@ -154,15 +158,16 @@ def read_text(parser: Parser, chunk: Any) -> tuple[list[Any], LLMStreamError | N
     """As ``read_events``, with the text of the primary answer in place of the events."""
     fault: LLMStreamError | None = None
     try:
-        text = _text(parser, parser.close()) if chunk is None else parser.feed_text(chunk)
+        text = _text(parser, parser.close()) if chunk is END else parser.feed_text(chunk)
     except LLMStreamError as error:
         text, fault = _text(parser, error.events), error
     if fault is None:
         reported = parser.error
         if reported is not None:
             fault = UpstreamError(reported.code or "", reported.message or "", seq=reported.seq)
-        elif chunk is None and not parser.complete:
-            fault = IncompleteStreamError(rules.RULES[rules.NOT_ENDED].message)
+        elif chunk is END and not parser.complete:
+            rule = rules.RULES[rules.NOT_ENDED]
+            fault = IncompleteStreamError(f"{rule.requirement}: {rule.message}")
     return ([text] if text else []), fault
 
 
@@ -198,7 +203,7 @@ class _Pump:
                 yield self.batch
                 if self.fault is not None:
                     raise self.fault
-            self.batch, self.fault = step(parser, None)
+            self.batch, self.fault = step(parser, END)
             yield self.batch
             if self.fault is not None:
                 raise self.fault
@@ -267,7 +272,7 @@ async def _apull(chunks: AsyncChunks, parser: Parser, step: Step) -> AsyncGenera
                 yield item
             if fault is not None:
                 raise fault
-        items, fault = step(parser, None)
+        items, fault = step(parser, END)
         for item in items:
             yield item
         if fault is not None:

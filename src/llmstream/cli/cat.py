@@ -6,7 +6,7 @@ import json
 import sys
 
 from .. import ContentDelta, LLMStreamError
-from ..stream import read_events, read_text
+from ..stream import END, read_events, read_text
 from .inputs import Input
 from .options import make_parser
 from .terminal import colourful, harmless, say, write
@@ -44,10 +44,11 @@ def run(found: argparse.Namespace) -> int:
 
 
 def _print_events(source: Input, parser: Parser) -> LLMStreamError | None:
-    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    encode = json.JSONEncoder(ensure_ascii=not is_unicode).encode
     for chunk in _and_end(source):
         events, fault = read_events(parser, chunk)
-        lines = [json.dumps(_members(event), ensure_ascii=plain) + "\n" for event in events]
+        lines = [encode(_members(event)) + "\n" for event in events]
         if lines:
             sys.stdout.write("".join(lines))
             sys.stdout.flush()
@@ -115,6 +116,6 @@ class _Both:
         return "\n\n" if is_turn else ""
 
 
-def _and_end(source: Input) -> Iterator[bytes | None]:
+def _and_end(source: Input) -> Iterator[Any]:
     yield from source
-    yield None
+    yield END

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from time import sleep
 
 from .. import ContentDelta, LLMStreamError, Parser, ToolCall, __version__, implementation
 from ..result import Collector, StreamResult
-from ..stream import read_events
+from ..stream import END, read_events
 from .options import make_parser
 from .speed import EVENTS, measure
 from .terminal import colourful, harmless, say, write
@@ -32,6 +31,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(found: argparse.Namespace) -> int:
     """The command; returns its exit status."""
+    from importlib.resources import files  # slow to import, and only needed here
+
     stream = (files("llmstream") / "demo" / "answer.sse").read_bytes()
     parser = make_parser(found)
     collector = Collector()
@@ -71,7 +72,7 @@ class _Player:
     def play(self, stream: bytes) -> LLMStreamError | None:
         size = len(stream) // CUTS + 1
         chunks = [stream[at : at + size] for at in range(0, len(stream), size)]
-        for chunk in (*chunks, None):
+        for chunk in (*chunks, END):
             events, fault = read_events(self.parser, chunk)
             self.events += len(events)
             self.collector.extend(events)

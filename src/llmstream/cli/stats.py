@@ -7,7 +7,7 @@ from time import perf_counter
 
 from .. import ContentDelta, LLMStreamError, ToolCall
 from ..result import Collector
-from ..stream import read_events
+from ..stream import END, read_events
 from .inputs import Input
 from .options import Unusable, make_parser
 from .progress import Progress
@@ -113,10 +113,10 @@ def _read(source: Input, parser: Parser) -> tuple[Tally, LLMStreamError | None]:
             progress.update()
             if fault is not None:
                 return tally, fault
-        return tally, _step(parser, None, tally)
+        return tally, _step(parser, END, tally)
 
 
-def _step(parser: Parser, chunk: bytes | None, tally: Tally) -> LLMStreamError | None:
+def _step(parser: Parser, chunk: Any, tally: Tally) -> LLMStreamError | None:
     start = perf_counter()
     events, fault = read_events(parser, chunk)
     tally.count(events)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..declaration import Delta
+from ..framing.json_values import JSONFraming
 from . import failures
 from .base import Dialect
 from .values import compact, items, members, number, text, word
@@ -92,6 +93,7 @@ class OpenAI(Dialect):
     name = "openai"
     end_mark = "[DONE]"
     alternatives = True
+    framings: ClassVar = {ord("{"): JSONFraming}
     model = "model"
     created = "created"
     request_id = "id"

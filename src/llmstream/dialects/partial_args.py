@@ -82,10 +82,12 @@ def _enter(holder: Any, step: str | int, missing: Any) -> Any:
 
 
 def _set(holder: Any, step: str | int, value: Any) -> bool:
-    if _enter(holder, step, value) is None and not (type(holder) is dict or type(holder) is list):
-        return False
-    if isinstance(step, str) if type(holder) is dict else isinstance(step, int) and step < len(holder):
+    """Whether a value could be put at a step."""
+    if isinstance(step, str) and type(holder) is dict:
         holder[step] = value
+        return True
+    if isinstance(step, int) and type(holder) is list and step <= len(holder):
+        holder[step : step + 1] = [value]
         return True
     return False
 

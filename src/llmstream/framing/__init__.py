@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 __all__ = ["Frame", "Framing"]
 
 
-class Frame(tuple["str | None", bytes]):
-    """One payload as it was framed: ``event``, its name where the framing has names, and ``data``."""
+class Frame(tuple["str | None", bytes, int]):
+    """One payload as it was framed: ``event``, its name where the framing has names, ``data``, and ``offset``, where its
+    first byte lies among the bytes that were fed."""
 
     __slots__ = ()
 
-    def __new__(cls, event: str | None, data: bytes) -> Self:
-        return super().__new__(cls, (event, data))
+    def __new__(cls, event: str | None, data: bytes, offset: int) -> Self:
+        return super().__new__(cls, (event, data, offset))
 
     @property
     def event(self) -> str | None:
@@ -28,12 +29,16 @@ class Frame(tuple["str | None", bytes]):
     def data(self) -> bytes:
         return self[1]
 
+    @property
+    def offset(self) -> int:
+        return self[2]
+
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return (self[0], self[1])
+        return tuple(self)
 
     def __repr__(self) -> str:
         # Payloads hold generated text, which stays out of logs.
-        return f"Frame(event={self.event!r}, data=<{len(self.data)} bytes>)"
+        return f"Frame(event={self.event!r}, data=<{len(self.data)} bytes>, offset={self.offset})"
 
 
 class Framing:
@@ -49,8 +54,8 @@ class Framing:
         self.unfinished = False
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """The payloads that end in this chunk. Raises EventTooLargeError, with those before it in ``.events``, for one
-        over ``max_event_size``; the framing is then broken."""
+        """The payloads that end in this chunk. Raises EventTooLargeError, with those before it in ``.events`` and its own
+        ``.offset``, for one over ``max_event_size``; nothing after it is read."""
         raise NotImplementedError
 
     def close(self) -> list[Frame]:

@@ -37,6 +37,8 @@ class JSONFraming(Framing):
         self._in_array = False
         self._depth = 0
         self._held = bytearray()
+        self._fed = 0
+        self._offset = 0  # of the value under way
         self._end_of_text, self._bracket_or_quote = _patterns()
 
     def feed(self, chunk: bytes) -> list[Frame]:
@@ -49,7 +51,7 @@ class JSONFraming(Framing):
             if state >= _INSIDE:
                 at = self._walk(chunk, at)
                 if self._state < _INSIDE:
-                    frames.append(Frame(None, self._whole(chunk[begin:at], frames)))
+                    frames.append(Frame(None, self._whole(chunk[begin:at], frames), self._offset))
                 continue
             byte = chunk[at]
             if byte in _SPACE:
@@ -59,6 +61,7 @@ class JSONFraming(Framing):
             if opens_value and state != _AFTER:
                 self._state = _INSIDE
                 self._depth = 0
+                self._offset = self._fed + at
                 begin = at
                 continue
             if byte == 0x5B and state == _BETWEEN:
@@ -76,6 +79,7 @@ class JSONFraming(Framing):
         if self._state >= _INSIDE:
             self._check(len(chunk) - begin, frames)
             self._held += chunk[begin:]
+        self._fed += len(chunk)
         return frames
 
     def close(self) -> list[Frame]:
@@ -124,7 +128,8 @@ class JSONFraming(Framing):
         if len(self._held) + more > self.max_event_size:
             self.broken = True
             self._held = bytearray()
-            raise EventTooLargeError(f"a JSON value of more than {self.max_event_size} bytes", events=frames)
+            message = f"a JSON value of more than {self.max_event_size} bytes"
+            raise EventTooLargeError(message, offset=self._offset, events=frames)
 
 
 def _patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
