@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import io
+import sys
+import weakref
 from collections.abc import Coroutine
 from types import SimpleNamespace
 from typing import Any
@@ -242,6 +244,25 @@ def test_faults_come_after_what_was_before_them(llmstream: Any) -> None:
             assert (seen, type(error)) == ([TEXT], llmstream.IncompleteStreamError)
             seen, error = await gather(llmstream.aiter_text([FAILED], strict=strict))
             assert (seen, type(error)) == ([TEXT], llmstream.UpstreamError)
+
+    run(main())
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="without reference counts")
+def test_a_fault_is_freed_without_the_collector(llmstream: Any) -> None:
+    async def main() -> None:
+        gc.collect()
+        gc.disable()
+        try:
+            kept = None
+            try:
+                await kinds(llmstream.aiter_events([GAP], strict=True))
+            except llmstream.LLMStreamError as error:
+                kept = weakref.ref(error)
+            assert kept is not None
+            assert kept() is None
+        finally:
+            gc.enable()
 
     run(main())
 

@@ -14,6 +14,7 @@ from ._backend import (
     UnknownEvent,
     Usage,
     Violation,
+    _rebuild as _rebuild,  # what a pickle of an event calls; named here, either twin can read it
     implementation,
 )
 from ._version import __version__
@@ -67,6 +68,3 @@ __all__ = [
     "iter_text",
     "parse",
 ]
-
-# What a pickle of an event calls: named here, it can be read by either twin.
-_rebuild = StreamEnd().__reduce__()[0]

@@ -41,6 +41,7 @@ if TYPE_CHECKING or implementation == "python":
         UnknownEvent,
         Usage,
         Violation,
+        _rebuild,
     )
 else:
     from ._parser import (
@@ -57,6 +58,7 @@ else:
         UnknownEvent,
         Usage,
         Violation,
+        _rebuild,
     )
 
 __all__ = [
@@ -73,5 +75,6 @@ __all__ = [
     "UnknownEvent",
     "Usage",
     "Violation",
+    "_rebuild",
     "implementation",
 ]

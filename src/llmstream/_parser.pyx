@@ -1532,6 +1532,7 @@ cdef class Parser:
     cdef unsigned long long _offset
     cdef unsigned long long _after_end
     cdef unsigned long long _violation_count
+    cdef unsigned long long _error_count
     cdef unsigned long long _hits
     cdef unsigned _misses
     cdef unsigned _tries
@@ -1699,6 +1700,11 @@ cdef class Parser:
     def violation_count(self):
         """How many deviations there were in all."""
         return self._violation_count
+
+    @property
+    def error_count(self):
+        """How many of them were errors, and not warnings."""
+        return self._error_count
 
     # Feeding
 
@@ -1962,10 +1968,12 @@ cdef class Parser:
             self._violations = []
         if len(self._violations) < rules.MAX_VIOLATIONS:
             self._violations.append(self._violation(rule, self._number, self._offset, detail))
-        if self._strict and rules.RULES[rule].severity == "error":
-            self._raise(
-                rules.RULES[rule].error, _message(rule, self._number, self._offset, detail)
-            )
+        if rules.RULES[rule].severity == "error":
+            self._error_count += 1
+            if self._strict:
+                self._raise(
+                    rules.RULES[rule].error, _message(rule, self._number, self._offset, detail)
+                )
         return 0
 
     cdef int _raise(self, error, message) except -1:

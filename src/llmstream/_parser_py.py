@@ -1428,8 +1428,8 @@ class Parser:
         "_detecting",
         "_dialect",
         "_error",
+        "_error_count",
         "_errors_strict",
-        "_fault",
         "_forms",
         "_framer",
         "_framing",
@@ -1498,9 +1498,8 @@ class Parser:
         self._usage: Usage | None = None
         self._error: StreamError | None = None
         self._violations: list[Violation] = []
-        self._violation_count = 0
+        self._violation_count = self._error_count = 0
         self._gaps: list[tuple[int, int]] = []
-        self._fault = -1
         self._framing: Any = None
         self._framing_at = 0  # where its first byte lies in the stream
         self._pending: list[tuple[int, int, str | None, bool, bytes]] = []
@@ -1590,6 +1589,11 @@ class Parser:
     def violation_count(self) -> int:
         """How many deviations there were in all."""
         return self._violation_count
+
+    @property
+    def error_count(self) -> int:
+        """How many of them were errors, and not warnings."""
+        return self._error_count
 
     # Feeding
 
@@ -1747,8 +1751,10 @@ class Parser:
         self._violation_count += 1
         if len(self._violations) < rules.MAX_VIOLATIONS:
             self._violations.append(self._violation(rule, self._number, self._offset, detail))
-        if self._strict and self._fault < 0 and rules.RULES[rule].severity == "error":
-            self._raise(rules.RULES[rule].error, _message(rule, self._number, self._offset, detail))
+        if rules.RULES[rule].severity == "error":
+            self._error_count += 1
+            if self._strict:
+                self._raise(rules.RULES[rule].error, _message(rule, self._number, self._offset, detail))
 
     def _raise(self, error: type[LLMStreamError], message: str) -> None:
         self._closed = True

@@ -156,25 +156,28 @@ def read_events(parser: Parser, chunk: Any) -> tuple[list[Any], LLMStreamError |
 
 def read_text(parser: Parser, chunk: Any) -> tuple[list[Any], LLMStreamError | None]:
     """As ``read_events``, with the text of the primary answer in place of the events."""
-    fault: LLMStreamError | None = None
     try:
         text = _text(parser, parser.close()) if chunk is END else parser.feed_text(chunk)
     except LLMStreamError as error:
-        text, fault = _text(parser, error.events), error
-    if fault is None:
-        reported = parser.error
-        if reported is not None:
-            fault = UpstreamError(reported.code or "", reported.message or "", seq=reported.seq)
-        elif chunk is END and not parser.complete:
-            rule = rules.RULES[rules.NOT_ENDED]
-            fault = IncompleteStreamError(f"{rule.requirement}: {rule.message}")
-    return ([text] if text else []), fault
+        return _pieces(_text(parser, error.events)), error
+    reported = parser.error
+    if reported is not None:
+        code, message = reported.code or "", reported.message or ""
+        return _pieces(text), UpstreamError(code, message, seq=reported.seq)
+    if chunk is END and not parser.complete:
+        rule = rules.RULES[rules.NOT_ENDED]
+        return _pieces(text), IncompleteStreamError(f"{rule.requirement}: {rule.message}")
+    return _pieces(text), None
 
 
 def _text(parser: Parser, events: list[Any]) -> str:
     every = not parser.alternatives
     deltas = [event for event in events if isinstance(event, ContentDelta)]
     return "".join([delta.text for delta in deltas if every or not delta.index])
+
+
+def _pieces(text: str) -> list[str]:
+    return [text] if text else []
 
 
 # --------------------------------------------------------------------------------------------------

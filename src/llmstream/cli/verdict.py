@@ -24,10 +24,11 @@ def verdict(parser: Parser, fault: LLMStreamError | None = None) -> tuple[int, s
         return 1, str(fault)
     if not parser.complete:
         return 1, "the stream stopped before its end"
-    errors = [violation for violation in violations if violation.severity == "error"]
-    if errors:
-        first = errors[0]
+    if parser.error_count:
+        first = next((violation for violation in violations if violation.severity == "error"), None)
+        if first is None:  # behind more warnings than a parser keeps
+            return 1, f"{parser.error_count} errors"
         where = f"event {first.event}, offset {first.offset}"
-        more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
+        more = f", and {parser.error_count - 1} more" if parser.error_count > 1 else ""
         return 1, f"{first.requirement}: {first.message} ({where}){more}"
     return 0, ""
