@@ -14,12 +14,6 @@ import pytest
 import splits
 
 
-def fails_on_cython(request, llmstream, reason):
-    """A known fault of the compiled twin alone; the test fails once it is mended."""
-    if llmstream.implementation == "cython":
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
-
-
 def read(llmstream, data, **options):
     """The events of bytes (or chunks), as (event, data, id)."""
     decoder = llmstream.SSEDecoder(**options)
@@ -185,8 +179,7 @@ def test_the_id_stays_until_there_is_another(llmstream):
     assert [id for _, _, id in read(llmstream, stream)] == ["1", "1", "", "2"]
 
 
-def test_an_id_in_a_block_without_data(llmstream, request):
-    fails_on_cython(request, llmstream, "F2: an id of a block that is not dispatched is not taken for the next events")
+def test_an_id_in_a_block_without_data(llmstream):
     stream = b"id: 1\ndata: a\n\ndata: b\n\nid\ndata: c\n\nid: 2\n\ndata: d\n\n"
     assert [id for _, _, id in read(llmstream, stream)] == ["1", "1", "", "2"]
 
@@ -485,9 +478,7 @@ def test_a_mapped_file(llmstream, tmp_path):
     "chunk",
     [memoryview(PADDED)[::2], memoryview(PADDED)[::-1], memoryview(PADDED).cast("B", [2, len(PADDED) // 2])[::1]],
 )
-def test_a_view_with_gaps_is_refused_or_read_whole(llmstream, request, reader, chunk):
-    if reader == "Parser" and not chunk.c_contiguous:
-        fails_on_cython(request, llmstream, "F3: a TypeError leaves the parser as if it were still being fed")
+def test_a_view_with_gaps_is_refused_or_read_whole(llmstream, reader, chunk):
     made = getattr(llmstream, reader)()
     if chunk.c_contiguous:
         made.feed(chunk)
@@ -499,9 +490,7 @@ def test_a_view_with_gaps_is_refused_or_read_whole(llmstream, request, reader, c
 
 @pytest.mark.parametrize("reader", ["SSEDecoder", "Parser"])
 @pytest.mark.parametrize("chunk", ["data: a\n\n", "", 1, None, [100], object()])
-def test_what_is_not_bytes_is_refused(llmstream, request, reader, chunk):
-    if reader == "Parser":
-        fails_on_cython(request, llmstream, "F3: a TypeError leaves the parser as if it were still being fed")
+def test_what_is_not_bytes_is_refused(llmstream, reader, chunk):
     made = getattr(llmstream, reader)()
     with pytest.raises(TypeError, match=type(chunk).__name__):
         made.feed(chunk)

@@ -83,8 +83,7 @@ def decoded(package, chunks, **options):
     except package.SSEError as error:
         events += error.events
         raised = (type(error).__name__, str(error), error.offset)
-    # Not their ids: F2, see test_an_id_in_a_block_without_data.
-    seen = [(e.event, e.data, e.retry, e.complete) for e in events]
+    seen = [(e.event, e.data, e.id, e.retry, e.complete) for e in events]
     return seen, decoder.last_event_id, decoder.retry, raised
 
 

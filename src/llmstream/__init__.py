@@ -14,8 +14,10 @@ from ._backend import (
     UnknownEvent,
     Usage,
     Violation,
-    _rebuild as _rebuild,  # what a pickle of an event calls; named here, either twin can read it
     implementation,
+)
+from ._backend import (
+    _rebuild as _rebuild,  # what a pickle of an event calls; named here, either twin can read it
 )
 from ._version import __version__
 from .declaration import Delta

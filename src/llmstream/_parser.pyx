@@ -695,6 +695,7 @@ cdef struct Framer:
     Bytes id
     Bytes committed_id
     bint id_changed
+    unsigned long long id_number  # how many there were
     Bytes stray
     # the event under way
     bint carried  # it began in an earlier chunk
@@ -956,6 +957,7 @@ cdef int framer_field(Framer *f, pointer base, size_t at, size_t size) except -1
         f.held += value_size
         bytes_set(&f.id, value, value_size)
         f.id_changed = True
+        f.id_number += 1
         if f.has_id or colon == NULL:
             f.simple = False
         f.has_id = True
@@ -1110,8 +1112,8 @@ cdef class SSEDecoder:
     cdef bint _unfinished
     cdef bint _closed
     cdef unsigned long long _number
-    cdef str _id  # the committed id as text
-    cdef bint _id_stale
+    cdef str _id  # the id as text, and which of them it is
+    cdef unsigned long long _id_number
 
     def __cinit__(self):
         memset(&self._framer, 0, sizeof(Framer))
@@ -1138,7 +1140,7 @@ cdef class SSEDecoder:
         bytes_set(&self._framer.committed_id, data, <size_t> len(start))
         self._strict = _errors(errors)
         self._unfinished = bool(unfinished)
-        self._id_stale = True
+        self._id = start.decode()
 
     @property
     def last_event_id(self):
@@ -1163,8 +1165,6 @@ cdef class SSEDecoder:
         cdef list out = []
         framer_begin(f, &p, end)
         while p < end:
-            if f.id_changed:
-                self._id_stale = True
             found = framer_next(f, begin, &p, end)
             if found >= FRAMER_BLOCK:
                 out.append(self._event(found, True, out))
@@ -1199,9 +1199,9 @@ cdef class SSEDecoder:
             message = _message(rules.BAD_UTF8, self._number, f.event_offset)
             raise SSEError(message, offset=f.event_offset, events=out)
         self._number += 1
-        if self._id_stale or f.has_id:
+        if self._id_number != f.id_number:
             self._id = _decode(f.id.data, f.id.size)
-            self._id_stale = False
+            self._id_number = f.id_number
         event = ServerSentEvent.__new__(ServerSentEvent)
         event.event = _decode(f.block_name, f.block_name_size) if f.block_name_size else "message"
         event.data = _decode(f.block_data, f.block_size)
@@ -1710,8 +1710,8 @@ cdef class Parser:
 
     def feed(self, chunk):
         """The events that are complete with this chunk (any contiguous bytes-like object)."""
-        self._begin()
         cdef bytes data = _as_bytes(chunk)
+        self._begin()
         try:
             if self._head is not None:
                 data = self._sniff(data)
@@ -1722,8 +1722,8 @@ cdef class Parser:
 
     def feed_payload(self, data, event=None):
         """The events of one payload that came without SSE around it; ``event`` names it where its framing does."""
-        self._begin()
         cdef bytes source = _as_bytes(data)
+        self._begin()
         try:
             self._frame(event, source, self._framer.offset)
             self._framer.offset += <unsigned long long> len(source)
@@ -1736,9 +1736,9 @@ cdef class Parser:
         if self._strict or self._errors_strict:
             # An error carries the events before it, so they are needed.
             return self._text_of(self.feed(chunk))
-        self._begin()
         cdef bytes data = _as_bytes(chunk)
         cdef str text
+        self._begin()
         self._text_only = True
         self._texts_high = False
         try:
@@ -2085,11 +2085,15 @@ cdef class Parser:
             self._record(rules.BAD_SEQUENCE)
         cdef int kind = self._type(base, result, name, name_size, framed)
         cdef int broken = _broken_rule[self._state][kind]
-        cdef bint first = self._state == STATE_NEW and kind == EVENT_START
+        cdef bint is_start = kind == EVENT_START and not self._started
+        cdef bint first = is_start and self._state == STATE_NEW
         self._state = _next_state[self._state][kind]
-        if broken:
+        if broken and not (is_start and not first):
+            # A start that comes late is no second one; that the stream began without it was said.
             self._record(broken)
-        self._order(first)
+        self._order(is_start, first)
+        if is_start:
+            self._started = True
         cdef Event made
         if kind == EVENT_DELTA:
             made = self._read_delta(base, result)
@@ -2175,7 +2179,9 @@ cdef class Parser:
         else:
             text = base + leaf.start
             if not leaf.flags:
-                if framed and not _is(text, leaf.length, <const char *> name, name_size):
+                if (framed or name_size) and not _is(
+                    text, leaf.length, <const char *> name, name_size
+                ):
                     self._record(
                         rules.TYPE_MISMATCH if name_size else rules.TYPE_WITHOUT_EVENT
                     )
@@ -2186,7 +2192,7 @@ cdef class Parser:
                 return kind
             found = _text(text, leaf.length, leaf.flags, &self._scratch)
             same = not leaf.flags & SCAN_LONE and found == _decode(name, name_size)
-            if framed and not same:
+            if (framed or name_size) and not same:
                 self._record(rules.TYPE_MISMATCH if name_size else rules.TYPE_WITHOUT_EVENT)
             if leaf.flags & SCAN_LONE:
                 self._record(rules.LONE_SURROGATE)
@@ -2194,26 +2200,27 @@ cdef class Parser:
         encoded = found.encode()
         return _kind_of(<pointer> PyBytes_AS_STRING(encoded), <size_t> len(encoded))
 
-    cdef int _order(self, bint is_start) except -1:
+    cdef int _order(self, bint is_start, bint first) except -1:
         """Section 5.2.1: gaps, repeats and numbers that are too high."""
         cdef unsigned long long seq = <unsigned long long> self._seq
-        cdef unsigned long long first
+        cdef unsigned long long lost
         if self._seq < 0:
             self._unread += 1
             return 0
-        if is_start:
-            if seq:
-                self._record(rules.START_NOT_ZERO)
+        if is_start and seq:
+            self._record(rules.START_NOT_ZERO)
+        if first:
+            pass
         elif seq < self._next_seq:
             self._record(rules.SEQUENCE_NOT_AHEAD)
         elif seq > self._next_seq + self._unread:
-            first = self._next_seq + self._unread
+            lost = self._next_seq + self._unread
             if self._gaps is None:
                 self._gaps = []
             if len(self._gaps) < rules.MAX_VIOLATIONS:
-                self._gaps.append((first, seq - 1))
-            self._record(rules.SEQUENCE_GAP, seq - first)
-        if is_start or seq >= self._next_seq:
+                self._gaps.append((lost, seq - 1))
+            self._record(rules.SEQUENCE_GAP, seq - lost)
+        if first or seq >= self._next_seq:
             self._next_seq = seq + 1
             self._unread = 0
         if seq > MAX_SEQUENCE:

@@ -43,6 +43,19 @@ __all__ = [
 
 implementation = "python"
 
+if TYPE_CHECKING:
+    from typing import final
+else:
+
+    def _refuse(cls, **options):
+        raise TypeError(f"{cls.__base__.__qualname__} is not an acceptable base type")
+
+    def final(cls):
+        # The compiled twin's classes are fixed in their layout.
+        cls.__init_subclass__ = classmethod(_refuse)
+        return cls
+
+
 DEFAULT_MAX_EVENT_SIZE = 16 * 2**20
 DEFAULT_MAX_DEPTH = 4096
 MAX_RETRY = 2**63 - 1
@@ -59,6 +72,7 @@ MAX_LITERALS = 2048
 # What the engine hands out
 
 
+@final
 class Violation:
     """One deviation from a rule: ``requirement`` of the draft ("R5.2-1") or a rule of ours ("L-..."), ``severity``
     ("error" or "warning"), ``event`` (its number, from 0), ``offset`` (of the event's first byte in the stream) and
@@ -112,6 +126,7 @@ class Violation:
         return (_rebuild, ("violation", self._key()))
 
 
+@final
 class ServerSentEvent:
     """One event of an SSE stream (WHATWG HTML, section 9.2): ``event`` ("message" where the stream names none),
     ``data``, ``id`` (the last event id, kept from event to event), ``retry`` (milliseconds, of this block only, at
@@ -248,6 +263,7 @@ class Event:
 _set_fields: Callable[[Event, tuple[Any, ...]], None] = Event.__dict__["_fields"].__set__
 
 
+@final
 class StreamStart(Event):
     """The endpoint accepted the request (draft, section 5.3.1): ``model``, ``created`` (Unix seconds) and
     ``request_id``, each None where the stream gave none."""
@@ -285,6 +301,7 @@ class StreamStart(Event):
         return self._fields[7]
 
 
+@final
 class ContentDelta(Event):
     """A fragment of generated text (draft, section 5.3.2): ``text``, ``index`` of its block, ``role``. ``reasoning`` is
     a fragment of what a vendor's model thought; it is never part of ``text``."""
@@ -338,6 +355,7 @@ class ContentDelta(Event):
         return fields.envelope(self.type, self.seq, members, self.extensions)
 
 
+@final
 class ContentStop(Event):
     """The end of a content block (draft, section 5.3.3): ``stop_reason`` in the draft's words (a word that is none of
     them is handed on; None where the stream gave none) and ``index`` of the block."""
@@ -366,6 +384,7 @@ class ContentStop(Event):
         return self._fields[6]
 
 
+@final
 class ToolCall(Event):
     """The model asks for a tool (draft, section 5.3.4): ``id``, ``name``, ``arguments`` (JSON text, as it came) and
     ``index`` of the block."""
@@ -409,6 +428,7 @@ class ToolCall(Event):
         return self._fields[8]
 
 
+@final
 class Usage(Event):
     """Token counts (draft, section 5.3.5): ``input_tokens`` and ``output_tokens``. The last usage of a stream holds its
     totals; nothing is to be summed."""
@@ -440,6 +460,7 @@ class Usage(Event):
         return self._fields[6]
 
 
+@final
 class StreamError(Event):
     """Generation failed (draft, section 5.3.6): ``code`` in the draft's words (an unknown one is handed on) and
     ``message``, the endpoint's own words."""
@@ -472,6 +493,7 @@ class StreamError(Event):
         return f"StreamError(code={self.code!r}, seq={self.seq!r})"
 
 
+@final
 class StreamEnd(Event):
     """The stream ended as its protocol says (draft, section 5.3.7); ``request_id`` is echoed or None."""
 
@@ -494,6 +516,7 @@ class StreamEnd(Event):
         return self._fields[5]
 
 
+@final
 class UnknownEvent(Event):
     """An event whose ``type`` is none of the draft's seven; its content is in ``raw`` and ``json()``."""
 
@@ -591,7 +614,6 @@ class _Framer:
         "event",
         "fresh",
         "id",
-        "match",
         "max_event_size",
         "offset",
         "position",
@@ -603,7 +625,6 @@ class _Framer:
 
     def __init__(self, max_event_size: int) -> None:
         self.max_event_size = max_event_size
-        self.match: Callable[[bytes, int], int] | None = None
         self.dataless = False
         self.watch_stray = False
         self.stray: bytearray | None = bytearray()
@@ -628,7 +649,9 @@ class _Framer:
         self.retry_of_block: int | None = None
         self._held = 0
 
-    def feed(self, chunk: bytes) -> Iterator[_Block]:
+    def feed(self, chunk: bytes, match: Callable[[bytes, int], int] | None = None) -> Iterator[_Block]:
+        """The blocks of a chunk. ``match`` may read events by itself where one begins: it returns the place after
+        them, or 0."""
         base = self.offset
         self.offset += len(chunk)
         if self._head is not None:
@@ -655,8 +678,8 @@ class _Framer:
         while at < size:
             if self.fresh and not self._skipping:
                 self._start = base + at
-                if self.match is not None:
-                    after = self.match(chunk, at)
+                if match is not None:
+                    after = match(chunk, at)
                     if after:
                         at = after
                         continue
@@ -858,6 +881,7 @@ def _errors(value: str) -> bool:
     return value == "strict"
 
 
+@final
 class SSEDecoder:
     """Reads a stream of Server-Sent Events (WHATWG HTML, section 9.2), in chunks cut anywhere.
 
@@ -1152,13 +1176,13 @@ class _Members(dict):  # type: ignore[type-arg]
         return len(self.names) != len(self) and any(self.names.count(name) > 1 for name in wanted)
 
 
-def _refuse(name: str) -> Any:
+def _no_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-_read_quickly = json.JSONDecoder(parse_float=_Number, parse_constant=_refuse).decode
+_read_quickly = json.JSONDecoder(parse_float=_Number, parse_constant=_no_constant).decode
 _read_fully = json.JSONDecoder(
-    parse_float=_Number, parse_int=_Number, parse_constant=_refuse, object_pairs_hook=_Members
+    parse_float=_Number, parse_int=_Number, parse_constant=_no_constant, object_pairs_hook=_Members
 ).decode
 
 _ENVELOPE_PATHS = (
@@ -1403,6 +1427,7 @@ def _string_slot(chunk: bytes, at: int) -> tuple[str | None, int]:
 # The parser
 
 
+@final
 class Parser:
     """Reads a stream of an LLM's answer, in chunks cut anywhere, as the events of draft-spk-agentproto-llm-stream-00.
 
@@ -1421,6 +1446,7 @@ class Parser:
     __slots__ = (
         "_after_end",
         "_blocks",
+        "_busy",
         "_call_ids",
         "_closed",
         "_complete",
@@ -1485,7 +1511,7 @@ class Parser:
         self._shapes: list[_Shape] = []
         self._hits = self._misses = self._tries = 0
         self._out: list[Any] = []
-        self._closed = self._complete = self._in_tail = self._started = False
+        self._busy = self._closed = self._complete = self._in_tail = self._started = False
         self._skip_version = self._too_many = False
         self._state = "new"
         self._number = 0  # of the event under way
@@ -1510,8 +1536,6 @@ class Parser:
         self._take(_registry.resolve(dialect))
         if self._dialect is not None and self._dialect.framings:
             self._head = b""
-        if self._use_shapes:
-            self._framer.match = self._match
 
     def _take(self, dialect: Any) -> None:
         self._dialect = dialect
@@ -1599,24 +1623,30 @@ class Parser:
 
     def feed(self, chunk: Buffer) -> list[Event]:
         """The events that are complete with this chunk (any contiguous bytes-like object)."""
-        self._begin()
         data = _as_bytes(chunk)
-        if self._head is not None:
-            data = self._sniff(data)
-        self._bytes(data)
+        self._begin()
+        try:
+            if self._head is not None:
+                data = self._sniff(data)
+            self._bytes(data)
+        finally:
+            self._busy = False
         return self._take_out()
 
     def feed_payload(self, data: Buffer, event: str | None = None) -> list[Event]:
         """The events of one payload that came without SSE around it; ``event`` names it where its framing does."""
-        self._begin()
         source = _as_bytes(data)
-        self._frame(event, source, self._framer.offset)
-        self._framer.offset += len(source)
+        self._begin()
+        try:
+            self._frame(event, source, self._framer.offset)
+            self._framer.offset += len(source)
+        finally:
+            self._busy = False
         return self._take_out()
 
     def feed_text(self, chunk: Buffer) -> str:
         """Only the text of this chunk: of the primary answer, in order of arrival."""
-        return self._text(self.feed(chunk))
+        return self._text_of(self.feed(chunk))
 
     def close(self) -> list[Event]:
         """Ends the stream and returns the events that were due. Idempotent. In strict mode a stream that is cut raises
@@ -1626,17 +1656,20 @@ class Parser:
         self._begin()
         self._seq = None
         head, self._head = self._head, None
-        if head:
-            self._bytes(head)
-        self._tail()
-        self._close_framing()
-        self._stray()
-        self._offset = self._framer.offset
-        if self._detecting and self._error is None:
-            self._give_up()
-        if self._dialect is not None and not self._detecting:
-            self._accept(self._call(self._dialect.finish, False), b"", 0, 0)
-        self._finish()
+        try:
+            if head:
+                self._bytes(head)
+            self._tail()
+            self._close_framing()
+            self._stray()
+            self._offset = self._framer.offset
+            if self._detecting and self._error is None:
+                self._give_up()
+            if self._dialect is not None and not self._detecting:
+                self._accept(self._call(self._dialect.finish, False), b"", 0, 0)
+            self._finish()
+        finally:
+            self._busy = False
         out = self._take_out()
         self._closed = True
         return out
@@ -1644,12 +1677,15 @@ class Parser:
     def _begin(self) -> None:
         if self._closed:
             raise ValueError("the parser is closed")
+        if self._busy:
+            raise RuntimeError("the parser is being fed already")
+        self._busy = True
 
     def _take_out(self) -> list[Any]:
         out, self._out = self._out, []
         return out
 
-    def _text(self, events: list[Any]) -> str:
+    def _text_of(self, events: list[Any]) -> str:
         primary = self.alternatives
         texts = [e._fields[5] for e in events if type(e) is ContentDelta and not (primary and e._fields[6])]
         return "".join(texts)
@@ -1659,7 +1695,7 @@ class Parser:
             self._frames(lambda: self._framing.feed(data))
             self._framer.offset += len(data)
             return
-        for block in self._framer.feed(data):
+        for block in self._framer.feed(data, self._match if self._use_shapes else None):
             self._block(block)
 
     def _sniff(self, data: bytes) -> bytes:
@@ -1815,11 +1851,15 @@ class Parser:
         if not exact:
             self._record(rules.BAD_SEQUENCE)
         kind, name = self._type(value.get("type", _MISSING), event, framed)
+        is_start = kind == 0 and not self._started
+        first = is_start and self._state == "new"
         self._state, broken = rules.LIFECYCLE[self._state][kind]
-        first = broken == rules.NOT_STARTED or (kind == 0 and broken == rules.NONE)
-        if broken:
+        if broken and not (is_start and not first):
+            # A start that comes late is no second one; that the stream began without it was said.
             self._record(broken)
-        self._order(kind == 0 and first)
+        self._order(is_start, first)
+        if is_start:
+            self._started = True
         own = self._READERS[kind](self, value, name)
         place = (source, start, stop, self._seq, True)
         made = _new(_EVENT_CLASSES[rules.EVENT_TYPES[kind]], place + own)
@@ -1834,7 +1874,7 @@ class Parser:
 
     def _type(self, value: Any, event: str | None, framed: bool) -> tuple[int, str]:
         if type(value) is str:
-            if framed and value != event:
+            if (framed or event) and value != event:
                 self._record(rules.TYPE_MISMATCH if event else rules.TYPE_WITHOUT_EVENT)
             name = self._whole(value)
         else:
@@ -1842,23 +1882,24 @@ class Parser:
             name = event or ""
         return _KINDS.get(name, _UNKNOWN), name
 
-    def _order(self, is_start: bool) -> None:
+    def _order(self, is_start: bool, first: bool) -> None:
         """Section 5.2.1: gaps, repeats and numbers that are too high."""
         seq = self._seq
         if seq is None:
             self._unread += 1
             return
-        if is_start:
-            if seq:
-                self._record(rules.START_NOT_ZERO)
+        if is_start and seq:
+            self._record(rules.START_NOT_ZERO)
+        if first:
+            pass
         elif seq < self._next_seq:
             self._record(rules.SEQUENCE_NOT_AHEAD)
         elif seq > self._next_seq + self._unread:
-            first = self._next_seq + self._unread
+            lost = self._next_seq + self._unread
             if len(self._gaps) < rules.MAX_VIOLATIONS:
-                self._gaps.append((first, seq - 1))
-            self._record(rules.SEQUENCE_GAP, seq - first)
-        if is_start or seq >= self._next_seq:
+                self._gaps.append((lost, seq - 1))
+            self._record(rules.SEQUENCE_GAP, seq - lost)
+        if first or seq >= self._next_seq:
             self._next_seq = seq + 1
             self._unread = 0
         if seq > rules.MAX_SEQUENCE:

@@ -13,8 +13,8 @@ __all__ = ["Frame", "Framing"]
 
 
 class Frame(tuple["str | None", bytes, int]):
-    """One payload as it was framed: ``event``, its name where the framing has names, ``data``, and ``offset``, where its
-    first byte lies among the bytes that were fed."""
+    """One payload as it was framed: ``event``, its name where the framing has names, ``data``, and ``offset``, the
+    place of its first byte among the bytes that were fed."""
 
     __slots__ = ()
 
@@ -54,8 +54,8 @@ class Framing:
         self.unfinished = False
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """The payloads that end in this chunk. Raises EventTooLargeError, with those before it in ``.events`` and its own
-        ``.offset``, for one over ``max_event_size``; nothing after it is read."""
+        """The payloads that end in this chunk. Raises EventTooLargeError, with those before it in ``.events`` and its
+        own ``.offset``, for one over ``max_event_size``; nothing after it is read."""
         raise NotImplementedError
 
     def close(self) -> list[Frame]:
