@@ -7,6 +7,7 @@ LLMSTREAM_COVERAGE    1: with line tracing, for coverage of the .pyx
 
 import os
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -43,7 +44,7 @@ def extensions():
     parser = Extension(
         "llmstream._parser",
         ["src/llmstream/_parser.pyx"],
-        depends=[f"src/llmstream/_{name}.h" for name in ("scan", "json", "shape")],
+        depends=[str(path) for kind in ("*.h", "*.pxi") for path in Path("src/llmstream").glob(kind)],
         define_macros=MACROS,
     )
     found = cythonize([parser], compiler_directives=DIRECTIVES, force=True)
