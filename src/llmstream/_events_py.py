@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 if TYPE_CHECKING:
-    from typing import final as final
+    from typing import final as final  # noqa: PLC0414 (handed on to the other parts)
 else:
 
     def _refuse(cls, **options):
