@@ -440,11 +440,13 @@ cdef int framer_close(Framer *f) except -1:
     return framer_dispatch(f, f.carry.data, f.carry.data + f.carry.size, False)
 
 
-cdef bytes _as_bytes(chunk):
+cdef inline bytes _as_bytes(chunk):
+    return <bytes> chunk if PyBytes_CheckExact(chunk) else _copied(chunk)
+
+
+cdef bytes _copied(chunk):
     cdef Py_buffer view
     cdef bytes copy
-    if PyBytes_CheckExact(chunk):
-        return <bytes> chunk
     if isinstance(chunk, str):
         raise TypeError("a chunk must be bytes-like, not str")
     try:

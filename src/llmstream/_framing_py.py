@@ -142,7 +142,9 @@ class _Framer:
                         else:
                             begin = at
                             at = cut + len(separator)
-                            block = self._whole(lines, chunk, begin, cut, at)
+                            block = self._usual(lines, chunk, begin, cut, at) or self._whole(
+                                lines, chunk, begin, cut, at
+                            )
                             if block is not None:
                                 self.position = at
                                 yield block
@@ -182,6 +184,20 @@ class _Framer:
                 if done is not None:
                     self.position = at
                     yield done
+
+    def _usual(self, lines: list[bytes], chunk: bytes, begin: int, cut: int, end: int) -> _Block | None:
+        """A block of one data line, perhaps with its name before it: what ``_whole`` would make of it, sooner."""
+        if not lines[-1].startswith(b"data: "):
+            return None
+        if len(lines) == 1:
+            event = b""
+        elif len(lines) == 2 and lines[0].startswith(b"event: "):
+            event = lines[0][7:]
+        else:
+            return None
+        block = _Block(self._start, event, chunk, cut - len(lines[-1]) + 6, cut)
+        block.begin, block.end = begin, end
+        return block
 
     def _whole(self, lines: list[bytes], chunk: bytes, begin: int, cut: int, end: int) -> _Block | None:
         """A block whose lines all lie in this chunk and hold no more than the limit."""

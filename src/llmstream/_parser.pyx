@@ -173,7 +173,7 @@ include "_framing.pxi"
 include "_envelope.pxi"
 
 
-cdef str _text(pointer data, size_t size, unsigned flags, Bytes *scratch):
+cdef inline str _text(pointer data, size_t size, unsigned flags, Bytes *scratch):
     """The body of a JSON string as a str."""
     cdef str text
     if flags & SCAN_ESCAPE:
@@ -301,7 +301,7 @@ cdef class Parser:
         errors="replace",
         shapes=True,
     ):
-        if self._out is not None:
+        if self._depth:
             raise TypeError("a parser cannot be initialised twice")
         self._framer.max_event_size = _size("max_event_size", max_event_size)
         self._framer.watch_stray = True
@@ -313,7 +313,6 @@ cdef class Parser:
         self._errors_strict = _errors(errors)
         self._strict = bool(strict)
         self._use_shapes = bool(shapes)
-        self._out = []
         self._seq = -1
         self._index = -1
         self._open_index = -1
@@ -497,6 +496,7 @@ cdef class Parser:
         if self._busy:
             raise RuntimeError("the parser is being fed already")
         self._busy = True
+        self._out = []
         return 0
 
     cdef int _end(self) except -1:
@@ -505,9 +505,9 @@ cdef class Parser:
         self._payload_bytes = None
         return 0
 
-    cdef list _take_out(self):
+    cdef inline list _take_out(self):
         cdef list out = self._out
-        self._out = []
+        self._out = None
         return out
 
     cdef str _text_of(self, list events):
@@ -712,19 +712,20 @@ cdef class Parser:
         self._payload_bytes = b""
         return 0
 
-    cdef int _place(self, Event event, pointer data, size_t size) except -1:
+    cdef inline int _place(self, Event event, pointer data, size_t size) except -1:
         """Where an event's payload lies."""
         if self._in_place:
             event._source = self._chunk
             event._start = data - self._chunk_begin
         else:
-            if self._payload_bytes is None:
-                self._payload_bytes = PyBytes_FromStringAndSize(
-                    <const char *> data, <Py_ssize_t> size
-                )
+            self._copy_payload(data, size)
             event._source = self._payload_bytes
-            event._start = 0
         event._size = <Py_ssize_t> size
+        return 0
+
+    cdef int _copy_payload(self, pointer data, size_t size) except -1:
+        if self._payload_bytes is None:
+            self._payload_bytes = PyBytes_FromStringAndSize(<const char *> data, <Py_ssize_t> size)
         return 0
 
     cdef int _walk(

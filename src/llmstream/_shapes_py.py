@@ -37,6 +37,7 @@ class _Shape:
         "foretold",
         "form",
         "gaps",
+        "is_usual",
         "kinds",
         "lead",
         "program",
@@ -75,6 +76,10 @@ class _Shape:
         self.foretold = tuple(foretold)
         self.program = [(kind, literals[before + 1 + at]) for at, (kind, _) in enumerate(self.program)]
         self.size = sum(map(len, literals))
+        # The draft's delta, with nothing in it that varies but the number, the index and the text.
+        self.is_usual = (
+            self.form is True and self.foretold == (_SEQ, _INDEX) and [kind for kind, _ in self.program] == [_TEXT]
+        )
 
     def fits(self) -> bool:
         return len(self.foretold) + len(self.program) <= MAX_SLOTS and self.size <= MAX_LITERALS
