@@ -25,7 +25,8 @@ SHARED = Path(os.environ.get("LLMSTREAM_SHARED") or Path(__file__).resolve().par
 # Rows that are not run: file -> {name of the row: the rule that says why}.
 LEFT_OUT: dict[str, dict[str, str]] = {}
 
-CAPTURED = ("chat.completions", "messages", "generateContent")
+VECTORS = ("aws-eventstream", "connect", "signalr")  # captures that carry no model's output
+FRAMED = ("aws-eventstream", "bedrock", "connect", "signalr")  # vendors whose framing is not SSE
 
 FILES = {
     "sse_wpt.jsonl": "cases/sse_wpt.jsonl",
@@ -33,7 +34,9 @@ FILES = {
     "json.jsonl": "cases/json.jsonl",
     "envelope.jsonl": "cases/envelope.jsonl",
     "utf8.jsonl": "cases/utf8.jsonl",
+    "framing.jsonl": "cases/framing.jsonl",
     "captures": "captures/expected.jsonl",
+    "framed captures": "captures/expected.jsonl",
 }
 
 twins: set[str] = set()  # the twins whose tests ran in this session
@@ -60,7 +63,9 @@ def rows_or_none(name: str) -> list[dict[str, Any]] | None:
     with path.open(encoding="utf-8") as file:
         every = [json.loads(line) for line in file]
     if name == "captures":
-        every = [row for row in every if row["api"] in CAPTURED]
+        every = [row for row in every if row["file"].partition("/")[0] not in VECTORS]
+    if name == "framed captures":
+        every = [row for row in every if row["file"].partition("/")[0] in FRAMED]
     left_out = LEFT_OUT.get(name, {})
     unknown = left_out.keys() - {key(row) for row in every}
     if unknown:

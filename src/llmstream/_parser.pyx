@@ -23,6 +23,7 @@ from .errors import EventTooLargeError, SSEError, UpstreamError
 cdef extern from "Python.h":
     str PyUnicode_New(Py_ssize_t size, Py_UCS4 largest)
     void *PyUnicode_DATA(object text)
+    str PyUnicode_FromOrdinal(int character)
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
 cdef extern from "_scan.h" nogil:
@@ -182,8 +183,8 @@ cdef inline str _text(pointer data, size_t size, unsigned flags, Bytes *scratch)
         return PyUnicode_DecodeUTF8(<const char *> scratch.data, <Py_ssize_t> size, NULL)
     if flags & SCAN_HIGH:
         return PyUnicode_DecodeUTF8(<const char *> data, <Py_ssize_t> size, NULL)
-    if size == 0:
-        return ""
+    if size <= 1:
+        return PyUnicode_FromOrdinal(data[0]) if size else ""
     text = PyUnicode_New(<Py_ssize_t> size, 127)
     memcpy(PyUnicode_DATA(text), data, size)
     return text
@@ -271,6 +272,7 @@ cdef class Parser:
     cdef bytes _end_mark
     cdef object _framing
     cdef unsigned long long _framing_at  # where its first byte lies in the stream
+    cdef bint _framing_failed
     cdef list _pending
     cdef Py_ssize_t _pending_size
     cdef bytes _head
@@ -569,21 +571,34 @@ cdef class Parser:
             self._offset = self._framing_at + (error.offset or 0)
             self._seq = -1
             self._record(rules.TOO_LARGE, self._framer.max_event_size)
+            self._framing_failed = True
             self._number += 1
             return 0
         for frame in frames:
             self._frame(frame.event, frame.data, self._framing_at + frame.offset)
+        framing = self._framing
+        if framing.reports:
+            reports, framing.reports = framing.reports, []
+            for offset, reason in reports:
+                self._framing_fault(rules.FRAMING, offset, reason)
+        if framing.broken and not self._framing_failed:
+            self._framing_failed = True
+            self._framing_fault(rules.FRAMING, framing.fault_offset, framing.reason)
         return 0
+
+    cdef int _framing_fault(self, int rule, offset, reason) except -1:
+        self._offset = self._framing_at + offset
+        self._seq = -1
+        return self._record(rule, reason)
 
     cdef int _close_framing(self) except -1:
         if self._framing is None:
             return 0
         self._frames(self._framing.close, ())
-        self._offset = self._framer.offset
-        if self._framing.broken:
-            self._record(rules.FRAMING)
-        elif self._framing.unfinished:
-            self._record(rules.TAIL_DROPPED)
+        if self._framing.unfinished and not self._framing_failed:
+            self._framing_fault(
+                rules.FRAME_CUT, self._framing.fault_offset, self._framing.reason
+            )
         return 0
 
     cdef int _frame(self, event, bytes data, offset) except -1:

@@ -146,6 +146,7 @@ class Parser:
         "_framer",
         "_framing",
         "_framing_at",
+        "_framing_failed",
         "_gaps",
         "_head",
         "_hits",
@@ -214,6 +215,7 @@ class Parser:
         self._gaps: list[tuple[int, int]] = []
         self._framing: Any = None
         self._framing_at = 0  # where its first byte lies in the stream
+        self._framing_failed = False
         self._pending: list[tuple[int, int, str | None, bool, bytes]] = []
         self._pending_size = 0
         self._undecided = self._untold = False
@@ -409,20 +411,31 @@ class Parser:
             self._offset = self._framing_at + (error.offset or 0)
             self._seq = None
             self._record(rules.TOO_LARGE, self._framer.max_event_size)
+            self._framing_failed = True
             self._number += 1
             return
         for frame in frames:
             self._frame(frame.event, frame.data, self._framing_at + frame.offset)
+        framing = self._framing
+        if framing.reports:
+            reports, framing.reports = framing.reports, []
+            for offset, reason in reports:
+                self._framing_fault(rules.FRAMING, offset, reason)
+        if framing.broken and not self._framing_failed:
+            self._framing_failed = True
+            self._framing_fault(rules.FRAMING, framing.fault_offset, framing.reason)
+
+    def _framing_fault(self, rule: int, offset: int, reason: str) -> None:
+        self._offset = self._framing_at + offset
+        self._seq = None
+        self._record(rule, reason)
 
     def _close_framing(self) -> None:
         if self._framing is None:
             return
         self._frames(self._framing.close)
-        self._offset = self._framer.offset
-        if self._framing.broken:
-            self._record(rules.FRAMING)
-        elif self._framing.unfinished:
-            self._record(rules.TAIL_DROPPED)
+        if self._framing.unfinished and not self._framing_failed:
+            self._framing_fault(rules.FRAME_CUT, self._framing.fault_offset, self._framing.reason)
 
     def _frame(self, event: str | None, data: bytes, offset: int) -> None:
         self._payload(offset, event, False, data, 0, len(data))

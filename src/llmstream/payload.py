@@ -7,12 +7,16 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 __all__ = ["MAX_DEPTH", "canonical", "dumps", "loads", "without_lone_surrogates"]
 
 MAX_DEPTH = 500
 """Nesting beyond this is refused where whole values are built: Python's own reader is recursive."""
+
+
+_decode: Callable[[str], Any] | None = None  # made when it is first needed, to keep the import light
 
 
 def _refuse(name: str) -> Any:
@@ -26,10 +30,13 @@ def _bounded(digits: str) -> Any:
 def loads(text: str) -> Any:
     """The value of a JSON text as RFC 8259 defines it; raises ValueError otherwise. An integer of 300 digits or more
     becomes a float, since Python refuses to convert digits without bound."""
+    global _decode
     import json
 
+    if _decode is None:
+        _decode = json.JSONDecoder(parse_constant=_refuse).decode
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return _decode(text)
     except json.JSONDecodeError:
         raise
     except ValueError:

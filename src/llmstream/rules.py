@@ -70,6 +70,7 @@ TAIL_DELIVERED = _error("L-TAIL", errors.IncompleteStreamError, "last event with
 TAIL_DROPPED = _error("L-TAIL", errors.IncompleteStreamError, "last event without its blank line, dropped")
 STRAY_BYTES = _warning("L-STRAY", "JSON outside the stream's framing")
 FRAMING = _error("L-FRAMING", errors.EnvelopeError, "bytes that the framing does not allow")
+FRAME_CUT = _error("L-TAIL", errors.IncompleteStreamError, "the framing's own end is missing, the last frame dropped")
 
 # The envelope
 NOT_JSON = _error("R5.1-3", errors.EnvelopeError, "data is not valid JSON")

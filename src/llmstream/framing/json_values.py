@@ -73,7 +73,7 @@ class JSONFraming(Framing):
                 self._in_array = False
                 self._state = _BETWEEN
             else:
-                self.broken = True
+                self._break("no JSON value", self._fed + at)
                 return frames
             at += 1
         if self._state >= _INSIDE:
@@ -83,7 +83,8 @@ class JSONFraming(Framing):
         return frames
 
     def close(self) -> list[Frame]:
-        self.unfinished = self._state >= _INSIDE and not self.broken
+        if self._state >= _INSIDE and not self.broken:
+            self._cut("JSON value cut", self._offset)
         self._held = bytearray()
         return []
 
@@ -126,7 +127,7 @@ class JSONFraming(Framing):
 
     def _check(self, more: int, frames: list[Frame]) -> None:
         if len(self._held) + more > self.max_event_size:
-            self.broken = True
+            self._break("too large", self._offset)
             self._held = bytearray()
             message = f"a JSON value of more than {self.max_event_size} bytes"
             raise EventTooLargeError(message, offset=self._offset, events=frames)
