@@ -67,7 +67,7 @@ cdef class ServerSentEvent:
 
     def json(self):
         """The data as a JSON value; raises ValueError where it is none (RFC 8259: no NaN, no Infinity)."""
-        return payload.loads(self.data)
+        return payload.read(self.data)
 
     def _key(self):
         return (self.event, self.data, self.id, self.retry, self.complete)
@@ -140,7 +140,7 @@ cdef class Event:
         """The whole payload as Python values: unknown members too. An event that was built by hand gives the envelope
         that it would have. Raises ValueError where the payload is no JSON."""
         if self._size:
-            return payload.loads(self.raw.decode("utf-8", "replace"))
+            return payload.read(self.raw.decode("utf-8", "replace"))
         return fields.envelope(self.type, self.seq, self._envelope_members(), self.extensions)
 
     def _own(self):

@@ -116,7 +116,7 @@ class ServerSentEvent:
 
     def json(self) -> Any:
         """The data as a JSON value; raises ValueError where it is none (RFC 8259: no NaN, no Infinity)."""
-        return payload.loads(self._data)
+        return payload.read(self._data)
 
     def _key(self) -> tuple[str, str, str, int | None, bool]:
         return (self._event, self._data, self._id, self._retry, self._complete)
@@ -181,7 +181,7 @@ class Event:
         that it would have. Raises ValueError where the payload is no JSON."""
         raw = self.raw
         if raw:
-            return payload.loads(raw.decode("utf-8", "replace"))
+            return payload.read(raw.decode("utf-8", "replace"))
         return fields.envelope(self.type, self.seq, self._members(), self.extensions)
 
     def _members(self) -> dict[str, Any]:
@@ -295,13 +295,10 @@ class ContentDelta(Event):
     def reasoning(self) -> str | None:
         return self._fields[8]
 
-    def _members(self) -> dict[str, Any]:
-        return dict(zip(self._names, self._fields[5:], strict=True))
-
     def json(self) -> Any:
         raw = self.raw
         if raw:
-            return payload.loads(raw.decode("utf-8", "replace"))
+            return payload.read(raw.decode("utf-8", "replace"))
         members = {"index": self.index, "role": self.role, "delta": {"text": self.text}}
         return fields.envelope(self.type, self.seq, members, self.extensions)
 
@@ -485,7 +482,7 @@ class UnknownEvent(Event):
     def json(self) -> Any:
         raw = self.raw
         if raw:
-            return payload.loads(raw.decode("utf-8", "replace"))
+            return payload.read(raw.decode("utf-8", "replace"))
         return fields.envelope(self.type, self.seq, {}, self.extensions)
 
 

@@ -164,6 +164,12 @@ cdef int framer_begin(Framer *f, pointer *place, pointer end) except -1:
     return 0
 
 
+cdef void framer_begin_at(Framer *f, unsigned long long offset) noexcept:
+    """The stream's first bytes, a byte order mark among them, were taken off before."""
+    f.bom = 4
+    f.offset = offset
+
+
 cdef int framer_next(Framer *f, pointer chunk, pointer *place, pointer end) except -1:
     """Goes on to the next block, or to the end of the chunk."""
     cdef pointer p = place[0]
@@ -495,6 +501,7 @@ cdef class SSEDecoder:
     cdef bint _strict
     cdef bint _unfinished
     cdef bint _closed
+    cdef bint _busy
     cdef unsigned long long _number
     cdef str _id  # the id as text, and which of them it is
     cdef unsigned long long _id_number
@@ -516,6 +523,8 @@ cdef class SSEDecoder:
         unfinished=False,
         last_event_id="",
     ):
+        if self._framer.max_event_size:
+            raise TypeError("a decoder cannot be initialised twice")
         self._framer.max_event_size = _size("max_event_size", max_event_size)
         self._framer.dataless = bool(dataless)
         cdef bytes start = fields.text("last_event_id", last_event_id).encode()
@@ -525,6 +534,9 @@ cdef class SSEDecoder:
         self._strict = _errors(errors)
         self._unfinished = bool(unfinished)
         self._id = start.decode()
+
+    def __reduce__(self):
+        raise TypeError("a decoder cannot be copied or pickled")
 
     @property
     def last_event_id(self):
@@ -536,25 +548,33 @@ cdef class SSEDecoder:
         """The latest reconnection time in milliseconds, at most 2**63 - 1; None where the stream gave none."""
         return None if self._framer.retry < 0 else self._framer.retry
 
+    @cython.critical_section
     def feed(self, chunk):
         """The events that are complete with this chunk (any contiguous bytes-like object)."""
+        cdef bytes data = _as_bytes(chunk)
         if self._closed:
             raise ValueError("the decoder is closed")
-        cdef bytes data = _as_bytes(chunk)
+        if self._busy:
+            raise RuntimeError("the decoder is being fed already")
         cdef pointer begin = <pointer> PyBytes_AS_STRING(data)
         cdef pointer p = begin
         cdef pointer end = begin + PyBytes_GET_SIZE(data)
         cdef Framer *f = &self._framer
         cdef int found
         cdef list out = []
-        framer_begin(f, &p, end)
-        while p < end:
-            found = framer_next(f, begin, &p, end)
-            if found >= FRAMER_BLOCK:
-                out.append(self._event(found, True, out))
+        self._busy = True
+        try:
+            framer_begin(f, &p, end)
+            while p < end:
+                found = framer_next(f, begin, &p, end)
+                if found >= FRAMER_BLOCK:
+                    out.append(self._event(found, True, out))
+        finally:
+            self._busy = False
         f.offset += <unsigned long long> (end - begin)
         return out
 
+    @cython.critical_section
     def close(self):
         """Ends the stream. An unfinished last event is dropped, or handed out with ``unfinished``. Idempotent."""
         if self._closed:

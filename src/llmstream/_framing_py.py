@@ -12,7 +12,7 @@ from .errors import EventTooLargeError, SSEError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -58,6 +58,7 @@ class _Framer:
         "base",
         "committed_id",
         "data",
+        "data_lines",
         "dataless",
         "event",
         "fresh",
@@ -93,7 +94,8 @@ class _Framer:
         self.fresh = True
         self.event = b""
         self.any_field = False
-        self.data: list[bytes] = []
+        self.data = bytearray()
+        self.data_lines = 0
         self.retry_of_block: int | None = None
         self._held = 0
 
@@ -239,8 +241,11 @@ class _Framer:
         known = name in (b"data", b"event", b"id", b"retry")
         self.any_field = self.any_field or known
         if name == b"data":
-            self._held += len(value) + bool(self.data)
-            self.data.append(value)
+            self._held += len(value) + bool(self.data_lines)
+            if self.data_lines:
+                self.data += b"\n"
+            self.data += value
+            self.data_lines += 1
         elif name == b"event":
             self._held += len(value) - len(self.event)
             self.event = value
@@ -292,12 +297,17 @@ class _Framer:
         block = None
         if not skipped:
             self.committed_id = self.id
-            if self.data or (self.dataless and self.any_field):
-                source = self.data[0] if len(self.data) == 1 else b"\n".join(self.data)
+            if self.data_lines or (self.dataless and self.any_field):
+                source = bytes(self.data)
                 block = _Block(self._start, self.event, source, 0, len(source))
                 block.retry = self.retry_of_block
         self._reset()
         return block
+
+    def begin_at(self, offset: int) -> None:
+        """The stream's first bytes, a byte order mark among them, were taken off before."""
+        self._head = None
+        self.offset = self._start = offset
 
     def close(self) -> _Block | None:
         """The unfinished last event, if it holds data."""
@@ -358,7 +368,7 @@ class SSEDecoder:
     After an error the decoder is closed; ``feed`` on a closed decoder raises ValueError.
     """
 
-    __slots__ = ("_closed", "_framer", "_number", "_strict", "_unfinished")
+    __slots__ = ("_busy", "_closed", "_framer", "_number", "_strict", "_unfinished")
 
     def __init__(
         self,
@@ -369,13 +379,18 @@ class SSEDecoder:
         unfinished: bool = False,
         last_event_id: str = "",
     ) -> None:
+        if hasattr(self, "_framer"):
+            raise TypeError("a decoder cannot be initialised twice")
         self._framer = _Framer(_size("max_event_size", max_event_size))
         self._framer.dataless = bool(dataless)
         self._framer.id = self._framer.committed_id = fields.text("last_event_id", last_event_id).encode()
         self._strict = _errors(errors)
         self._unfinished = bool(unfinished)
-        self._closed = False
+        self._busy = self._closed = False
         self._number = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a decoder cannot be copied or pickled")
 
     @property
     def last_event_id(self) -> str:
@@ -389,11 +404,18 @@ class SSEDecoder:
 
     def feed(self, chunk: Buffer) -> list[ServerSentEvent]:
         """The events that are complete with this chunk (any contiguous bytes-like object)."""
+        data = _as_bytes(chunk)
         if self._closed:
             raise ValueError("the decoder is closed")
+        if self._busy:
+            raise RuntimeError("the decoder is being fed already")
+        self._busy = True
         out: list[ServerSentEvent] = []
-        for block in self._framer.feed(_as_bytes(chunk)):
-            out.append(self._event(block, out))
+        try:
+            for block in self._framer.feed(data):
+                out.append(self._event(block, out))
+        finally:
+            self._busy = False
         return out
 
     def close(self) -> list[ServerSentEvent]:

@@ -159,6 +159,7 @@ cdef size_t DEFAULT_MAX_EVENT_SIZE = 16 * 2**20
 cdef unsigned DEFAULT_MAX_DEPTH = 4096
 cdef long long MAX_RETRY = 2**63 - 1
 cdef size_t MAX_STRAY = 64 * 1024
+cdef Py_ssize_t MAX_BLANKS = 1024
 cdef Py_ssize_t MAX_PENDING = 64
 cdef Py_ssize_t MAX_PENDING_SIZE = 64 * 1024
 cdef size_t KEPT_CAPACITY = 16 * 1024  # a buffer over this is given back after its event
@@ -199,6 +200,9 @@ cdef int _add_span(
     spans[count].fixed = kind >= SLOT_ANY_STRING
     place[0] = start + length
     return count + 1
+
+
+cdef frozenset _EVENT_KINDS = frozenset(_EVENT_CLASSES.values())
 
 
 @cython.final
@@ -303,7 +307,7 @@ cdef class Parser:
         errors="replace",
         shapes=True,
     ):
-        if self._depth:
+        if self._framer.max_event_size:
             raise TypeError("a parser cannot be initialised twice")
         self._framer.max_event_size = _size("max_event_size", max_event_size)
         self._framer.watch_stray = True
@@ -336,6 +340,9 @@ cdef class Parser:
             declaration = declare(dialect.deltas)
         self._tables = _tables_of(declaration)
         return 0
+
+    def __reduce__(self):
+        raise TypeError("a parser cannot be copied or pickled")
 
     # What a parser knows
 
@@ -417,6 +424,7 @@ cdef class Parser:
 
     # Feeding
 
+    @cython.critical_section
     def feed(self, chunk):
         """The events that are complete with this chunk (any contiguous bytes-like object)."""
         cdef bytes data = _as_bytes(chunk)
@@ -429,9 +437,12 @@ cdef class Parser:
             self._end()
         return self._take_out()
 
+    @cython.critical_section
     def feed_payload(self, data, event=None):
         """The events of one payload that came without SSE around it; ``event`` names it where its framing does."""
         cdef bytes source = _as_bytes(data)
+        if event is not None:
+            event = fields.text("event", event)
         self._begin()
         try:
             self._frame(event, source, self._framer.offset)
@@ -440,6 +451,7 @@ cdef class Parser:
             self._end()
         return self._take_out()
 
+    @cython.critical_section
     def feed_text(self, chunk):
         """Only the text of this chunk: of the primary answer, in order of arrival."""
         if self._strict or self._errors_strict:
@@ -464,6 +476,7 @@ cdef class Parser:
             self._take_out()
         return text
 
+    @cython.critical_section
     def close(self):
         """Ends the stream and returns the events that were due. Idempotent. In strict mode a stream that is cut raises
         IncompleteStreamError."""
@@ -474,7 +487,8 @@ cdef class Parser:
         cdef bytes head
         try:
             head, self._head = self._head, None
-            if head:
+            if head is not None:
+                framer_begin_at(&self._framer, self._framing_at)
                 self._bytes(head)
             self._tail()
             self._close_framing()
@@ -547,18 +561,31 @@ cdef class Parser:
         return 0
 
     cdef bytes _sniff(self, bytes data):
-        """Tells the framing by the first byte; what came so far is held until there is one."""
-        head = self._head + data
-        body = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
-        if not body or (len(head) < 3 and b"\xef\xbb\xbf".startswith(head)):
+        """Tells the framing by the first byte that is no white space. Blank lines before it mean nothing in any framing;
+        blanks before it on its line are held, since in SSE they do."""
+        cdef bytes head = self._head + data
+        cdef bytes body
+        cdef Py_ssize_t at, first, line
+        if self._framing_at == 0 and len(head) < 3 and b"\xef\xbb\xbf".startswith(head):
             self._head = head
             return b""
+        at = 3 if self._framing_at == 0 and head.startswith(b"\xef\xbb\xbf") else 0
+        body = head[at:].lstrip(b" \t\r\n")
+        first = len(head) - len(body)
+        line = max(head.rfind(b"\n", 0, first), head.rfind(b"\r", 0, first)) + 1 or at
+        self._framing_at += line
+        if not body and len(head) - line <= MAX_BLANKS:
+            self._head = head[line:]
+            return b""
         self._head = None
-        factory = self._dialect.framings.get(<unsigned char> body[0])
+        factory = None
+        if body:
+            factory = self._dialect.framings.get(<unsigned char> body[0])
         if factory is None:
-            return head
+            framer_begin_at(&self._framer, self._framing_at)
+            return head[line:]
         self._framing = factory(self._framer.max_event_size)
-        self._framing_at = len(head) - len(body)
+        self._framing_at += first - line
         self._framer.offset = self._framing_at
         return body
 
@@ -1042,10 +1069,12 @@ cdef class Parser:
         if made._first is not None:
             if self._call_ids is None:
                 self._call_ids = set()
-            if made._first in self._call_ids:
+            # A long id is not kept for the sake of this check.
+            key = made._first if len(made._first) <= 256 else str(hash(made._first))
+            if key in self._call_ids:
                 self._record(rules.REPEATED_CALL_ID)
             elif self._room(len(self._call_ids)):
-                self._call_ids.add(made._first)
+                self._call_ids.add(key)
         if made._third is not None and not self._is_json(made._third):
             self._record(rules.ARGUMENTS_NOT_JSON)
         self._open(index)
@@ -1290,13 +1319,12 @@ cdef class Parser:
         cdef Usage usage
         if found.index != self._index:
             self._index = found.index
-            self._dialect.touch(found.index)
+            self._tell(self._dialect.touch, (found.index,))
         if form.kind == KIND_ARGUMENTS:
             text = _text(
                 found.content, found.content_size, found.content_flags, &self._scratch
             )
-            self._dialect.append_arguments(found.index, found.call, text)
-            self._drain()
+            self._tell(self._dialect.append_arguments, (found.index, found.call, text))
         elif self._text_only:
             if form.kind == KIND_TEXT:
                 self._add_text(
@@ -1333,31 +1361,51 @@ cdef class Parser:
         if self._untold:
             # The dialect learns of token counts that its forms have read once it has to know.
             self._untold = False
-            self._dialect.counted(self._usage.input_tokens, self._usage.output_tokens)
+            self._tell(
+                self._dialect.counted, (self._usage.input_tokens, self._usage.output_tokens)
+            )
+        events = []
         try:
-            events = list(method(*arguments))
-        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-            events = []
+            found = list(method(*arguments))
+            events = [event for event in found if type(event) in _EVENT_KINDS]
+            whole = len(events) == len(found)
+        except Exception:
+            whole = False
+        if not whole:
             self._record(rules.BAD_PAYLOAD)
         self._drain()
         return events
 
+    cdef int _tell(self, method, tuple arguments) except -1:
+        """Hands something to a dialect that has no answer."""
+        try:
+            method(*arguments)
+        except Exception:
+            self._record(rules.BAD_PAYLOAD)
+        return self._drain()
+
     cdef int _drain(self) except -1:
-        reports = self._dialect.reports
+        reports = None if self._dialect is None else self._dialect.reports
         if reports:
             self._dialect.reports = []
             for rule in reports:
-                self._record(rule)
+                known = type(rule) is int and 0 < rule < len(rules.RULES)
+                self._record(rule if known else rules.BAD_PAYLOAD)
         return 0
 
     cdef int _accept(self, list events, pointer data, size_t size) except -1:
-        """Numbers a dialect's events and takes note of what they say."""
+        """Numbers a dialect's events and takes note of what they say. The first one is a StreamStart, the only one."""
         cdef Event event
         cdef Event made
+        if events and not self._started:
+            start_at = next((at for at, one in enumerate(events) if type(one) is StreamStart), -1)
+            events.insert(0, events.pop(start_at) if start_at >= 0 else StreamStart())
         for event in events:
             if self._state == STATE_ENDED:
                 break
             kind = type(event)
+            if kind is StreamStart and self._started:
+                continue
             made = kind.__new__(kind)
             made._extensions = event._extensions
             made._in_envelope = event._in_envelope
@@ -1391,8 +1439,11 @@ cdef class Parser:
         if self._undecided:
             return self._hand_out_unknown()
         self._pending_size += len(copy)
-        found = self._dialect.detect(event, copy)
-        if found is not None:
+        try:
+            found = self._dialect.detect(event, copy)
+        except Exception:
+            found = None
+        if found is not None and not hasattr(found, "detect"):
             self._take(None if found == "llm-stream" else found)
             self._replay()
         elif len(self._pending) >= MAX_PENDING or self._pending_size > MAX_PENDING_SIZE:
@@ -1479,23 +1530,24 @@ cdef class Parser:
 
     cdef int _stray(self) except -1:
         """A JSON body outside the framing, which may be the error that explains the rest."""
-        if self._framer.stray.size == 0:
+        if self._framer.stray.size == 0 and not self._framer.stray_lost:
             return 0
         cdef bytes stray = bytes_copy(&self._framer.stray)
         self._offset = self._framer.offset
+        self._record(rules.STRAY_BYTES)
+        if self._framer.stray_lost or self._state == STATE_ENDED:
+            return 0
         try:
-            value = payload.loads(stray.decode("utf-8", "replace"))
+            value = payload.first_value(stray.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
             return 0
-        self._record(rules.STRAY_BYTES)
-        if self._state != STATE_ENDED:
-            self._in_place = False
-            self._payload_bytes = stray.rstrip()
-            self._accept(
-                _registry.bare(self._dialect, value), NULL, <size_t> len(self._payload_bytes)
-            )
-            self._settle()
-        return 0
+        events = self._call(_registry.bare, (self._dialect, value))
+        if self._dialect is None:
+            self._started = True  # no start is made up for the draft's own stream
+        self._in_place = False
+        self._payload_bytes = stray.rstrip()
+        self._accept(events, NULL, <size_t> len(self._payload_bytes))
+        return self._settle()
 
     cdef int _finish(self) except -1:
         if self._state == STATE_ENDED:

@@ -6,7 +6,7 @@ bytes, this twin leans on what is fast in Python: ``bytes.find``, ``split`` and 
 
 from __future__ import annotations
 
-from . import _registry, payload, rules
+from . import _registry, fields, payload, rules
 from ._envelope_py import (
     _DEEP,
     _ENVELOPE,
@@ -109,8 +109,12 @@ __all__ = [
 implementation = "python"
 
 DEFAULT_MAX_DEPTH = 4096
+MAX_BLANKS = 1024
 MAX_PENDING = 64
 MAX_PENDING_SIZE = 64 * 1024
+
+
+_EVENT_KINDS = frozenset(_EVENT_CLASSES.values())
 
 
 @final
@@ -189,6 +193,8 @@ class Parser:
         errors: str = "replace",
         shapes: bool = True,
     ) -> None:
+        if hasattr(self, "_framer"):
+            raise TypeError("a parser cannot be initialised twice")
         self._framer = _Framer(_size("max_event_size", max_event_size))
         self._framer.watch_stray = True
         self._depth = _size("max_depth", max_depth)
@@ -232,6 +238,9 @@ class Parser:
         self._root: Node = declared.root
         self._paths = declared.paths
         self._forms: list[Form] = declared.forms
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a parser cannot be copied or pickled")
 
     # What a parser knows
 
@@ -324,6 +333,8 @@ class Parser:
     def feed_payload(self, data: Buffer, event: str | None = None) -> list[Event]:
         """The events of one payload that came without SSE around it; ``event`` names it where its framing does."""
         source = _as_bytes(data)
+        if event is not None:
+            event = fields.text("event", event)
         self._begin()
         try:
             self._frame(event, source, self._framer.offset)
@@ -345,7 +356,8 @@ class Parser:
         self._seq = None
         head, self._head = self._head, None
         try:
-            if head:
+            if head is not None:
+                self._framer.begin_at(self._framing_at)
                 self._bytes(head)
             self._tail()
             self._close_framing()
@@ -387,18 +399,27 @@ class Parser:
             self._block(block)
 
     def _sniff(self, data: bytes) -> bytes:
-        """Tells the framing by the first byte; what came so far is held until there is one."""
+        """Tells the framing by the first byte that is no white space. Blank lines before it mean nothing in any framing;
+        blanks before it on its line are held, since in SSE they do."""
         head = (self._head or b"") + data
-        body = head.removeprefix(_BOM).lstrip(b"\r\n")
-        if not body or (len(head) < 3 and _BOM.startswith(head)):
+        if not self._framing_at and len(head) < 3 and _BOM.startswith(head):
             self._head = head
             return b""
+        at = 3 if not self._framing_at and head.startswith(_BOM) else 0
+        body = head[at:].lstrip(b" \t\r\n")
+        first = len(head) - len(body)
+        line = max(head.rfind(b"\n", 0, first), head.rfind(b"\r", 0, first)) + 1 or at
+        self._framing_at += line
+        if not body and len(head) - line <= MAX_BLANKS:
+            self._head = head[line:]
+            return b""
         self._head = None
-        factory = self._dialect.framings.get(body[0])
+        factory = self._dialect.framings.get(body[0]) if body else None
         if factory is None:
-            return head
+            self._framer.begin_at(self._framing_at)
+            return head[line:]
         self._framing = factory(self._framer.max_event_size)
-        self._framing_at = len(head) - len(body)
+        self._framing_at += first - line
         self._framer.offset = self._framing_at
         return body
 
@@ -698,10 +719,12 @@ class Parser:
         tool = self._string(value, "name", rules.BAD_CALL_NAME)
         arguments = self._string(value, "arguments", rules.BAD_ARGUMENTS)
         if call_id is not None:
-            if call_id in self._call_ids:
+            # A long id is not kept for the sake of this check.
+            key = call_id if len(call_id) <= 256 else str(hash(call_id))
+            if key in self._call_ids:
                 self._record(rules.REPEATED_CALL_ID)
             elif self._room(len(self._call_ids)):
-                self._call_ids.add(call_id)
+                self._call_ids.add(key)
         if arguments is not None and _read_envelope(arguments, self._depth)[0] != _OK:
             self._record(rules.ARGUMENTS_NOT_JSON)
         self._open(index)
@@ -771,7 +794,7 @@ class Parser:
     def _vendor(self, event: str | None, source: bytes, start: int, stop: int) -> Form | None:
         dialect = self._dialect
         if self._state == "ended":
-            if source[start:stop] != (dialect.end_mark or "").encode():
+            if dialect.end_mark is None or source[start:stop] != dialect.end_mark.encode():
                 self._ended()
             return None
         text = self._decode(source, start, stop)
@@ -860,10 +883,9 @@ class Parser:
         content, index, call, input_tokens, output_tokens = found
         if index != self._index:
             self._index = index
-            self._dialect.touch(index)
+            self._tell(self._dialect.touch, index)
         if form.kind == "arguments":
-            self._dialect.append_arguments(index, call, content)
-            self._drain()
+            self._tell(self._dialect.append_arguments, index, call, content)
         else:
             text, reasoning = (content, None) if form.kind == "text" else ("", content)
             place = (source, start, stop, self._next_seq, None)
@@ -880,28 +902,45 @@ class Parser:
         if self._untold and self._usage is not None:
             # The dialect learns of token counts that its forms have read once it has to know.
             self._untold = False
-            self._dialect.counted(self._usage.input_tokens, self._usage.output_tokens)
+            self._tell(self._dialect.counted, self._usage.input_tokens, self._usage.output_tokens)
+        events: list[Any] = []
         try:
-            events = list(method(*arguments))
-        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-            events = []
+            found = list(method(*arguments))
+            events = [event for event in found if type(event) in _EVENT_KINDS]
+            whole = len(events) == len(found)
+        except Exception:
+            whole = False
+        if not whole:
             self._record(rules.BAD_PAYLOAD)
         self._drain()
         return events
 
+    def _tell(self, method: Callable[..., Any], *arguments: Any) -> None:
+        """Hands something to a dialect that has no answer."""
+        try:
+            method(*arguments)
+        except Exception:
+            self._record(rules.BAD_PAYLOAD)
+        self._drain()
+
     def _drain(self) -> None:
-        reports = self._dialect.reports
+        reports = None if self._dialect is None else self._dialect.reports
         if reports:
             self._dialect.reports = []
             for rule in reports:
-                self._record(rule)
+                self._record(rule if type(rule) is int and 0 < rule < len(rules.RULES) else rules.BAD_PAYLOAD)
 
     def _accept(self, events: list[Any], source: bytes, start: int, stop: int) -> None:
-        """Numbers a dialect's events and takes note of what they say."""
+        """Numbers a dialect's events and takes note of what they say. The first one is a StreamStart, the only one."""
+        if events and not self._started:
+            start_at = next((at for at, event in enumerate(events) if type(event) is StreamStart), -1)
+            events.insert(0, events.pop(start_at) if start_at >= 0 else StreamStart())
         for event in events:
             if self._state == "ended":
                 break
             kind = type(event)
+            if kind is StreamStart and self._started:
+                continue
             made = _new(kind, (source, start, stop, self._next_seq, *event._fields[4:]))
             self._next_seq += 1
             self._out.append(made)
@@ -926,8 +965,11 @@ class Parser:
             self._hand_out_unknown()
             return
         self._pending_size += len(data)
-        found = self._dialect.detect(event or None, data)
-        if found is not None:
+        try:
+            found = self._dialect.detect(event or None, data)
+        except Exception:
+            found = None
+        if found is not None and not hasattr(found, "detect"):
             self._take(None if found == "llm-stream" else found)
             self._replay()
         elif len(self._pending) >= MAX_PENDING or self._pending_size > MAX_PENDING_SIZE:
@@ -977,18 +1019,22 @@ class Parser:
     def _stray(self) -> None:
         """A JSON body outside the framing, which may be the error that explains the rest."""
         stray = self._framer.stray
-        if not stray:
+        if stray is not None and not stray:
             return
         self._offset = self._framer.offset
+        self._record(rules.STRAY_BYTES)
+        if stray is None or self._state == "ended":
+            return
         try:
-            value = payload.loads(stray.decode("utf-8", "replace"))
+            value = payload.first_value(stray.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
             return
-        self._record(rules.STRAY_BYTES)
-        if self._state != "ended":
-            data = bytes(stray).rstrip()
-            self._accept(_registry.bare(self._dialect, value), data, 0, len(data))
-            self._settle()
+        data = bytes(stray).rstrip()
+        events = self._call(_registry.bare, self._dialect, value)
+        if self._dialect is None:
+            self._started = True  # no start is made up for the draft's own stream
+        self._accept(events, data, 0, len(data))
+        self._settle()
 
     def _finish(self) -> None:
         if self._state == "ended":

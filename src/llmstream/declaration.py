@@ -66,8 +66,13 @@ class Delta:
             raise ValueError("a Delta names exactly one of text, reasoning and arguments")
         if (input_tokens is None) != (output_tokens is None):
             raise ValueError("a Delta names both token counts or none")
+        if input_tokens is not None and input_tokens == output_tokens:
+            raise ValueError("the two token counts of a Delta have the same path")
         if call is not None and arguments is None:
             raise ValueError("call goes with arguments")
+        for value in (when or {}).values():
+            if not isinstance(value, (str, bool)):
+                raise TypeError("what a Delta's when asks for is a str or a bool")
         self.text = text
         self.reasoning = reasoning
         self.arguments = arguments
@@ -105,8 +110,12 @@ def parse_path(text: str) -> Path:
             if not name or "]" in name or '"' in name:
                 raise ValueError(f"not a path: {text!r}")
             steps.append(name)
-    if len(steps) > 16:
-        raise ValueError(f"a path of more than 16 steps: {text!r}")
+    if len(steps) > 16 or len(text) > 1000:
+        raise ValueError(f"a path of more than 16 steps or 1000 characters: {text[:100]!r}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("a path that holds half a surrogate pair") from None
     return tuple(steps)
 
 
@@ -140,8 +149,9 @@ class Form:
     __slots__ = ("absent", "call", "content", "empty", "index", "input_tokens", "kind", "output_tokens", "when")
 
     def __init__(self, delta: Delta, leaf: Declaration) -> None:
-        self.kind = "text" if delta.text else "reasoning" if delta.reasoning else "arguments"
-        self.content = leaf.add(delta.text or delta.reasoning or delta.arguments)
+        contents = {"text": delta.text, "reasoning": delta.reasoning, "arguments": delta.arguments}
+        self.kind, path = next((kind, path) for kind, path in contents.items() if path is not None)
+        self.content = leaf.add(path)
         self.index = leaf.add(delta.index)
         self.call = leaf.add(delta.call)
         self.input_tokens = leaf.add(delta.input_tokens)

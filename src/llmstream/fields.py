@@ -14,10 +14,16 @@ __all__ = ["envelope", "extensions", "integer", "optional_integer", "optional_te
 
 
 def text(name: str, value: Any) -> str:
-    """``value`` if it is a str; raises TypeError otherwise."""
+    """``value`` if it is a str that can be encoded; raises TypeError or ValueError otherwise."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
-    return value if type(value) is str else str(value)
+    found = value if type(value) is str else str(value)
+    if not found.isascii():
+        try:
+            found.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{name} holds half a surrogate pair") from None
+    return found
 
 
 def optional_text(name: str, value: Any) -> str | None:

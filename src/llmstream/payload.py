@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["MAX_DEPTH", "canonical", "dumps", "loads", "without_lone_surrogates"]
+__all__ = ["MAX_DEPTH", "canonical", "dumps", "first_value", "loads", "read", "without_lone_surrogates"]
 
 MAX_DEPTH = 500
 """Nesting beyond this is refused where whole values are built: Python's own reader is recursive."""
@@ -41,6 +41,22 @@ def loads(text: str) -> Any:
         raise
     except ValueError:
         return json.loads(text, parse_constant=_refuse, parse_int=_bounded)
+
+
+def read(text: str) -> Any:
+    """As ``loads``, where nesting that is too deep for Python's reader is a ValueError too."""
+    try:
+        return loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def first_value(text: str) -> Any:
+    """The JSON value that a text begins with, whatever follows; raises ValueError."""
+    import json
+
+    text = text.lstrip(" \t\r\n")
+    return json.JSONDecoder(parse_constant=_refuse, parse_int=_bounded).raw_decode(text)[0]
 
 
 def dumps(value: Any) -> str:
