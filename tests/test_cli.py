@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commands import COMMAND, feed, main, process, shell
+from commands import feed, main, process, shell
 from drafts import delta
 from streams import BODY, CUT, EVENTS, FAILED, GAP, TEXTS
 
@@ -167,8 +167,11 @@ def test_a_reader_that_goes_away(llmstream: Any, file: Any) -> None:
 
 @posix
 def test_interrupted(llmstream: Any) -> None:
+    # A child of a process that ignores the signal, as in the background of a shell, would ignore it too.
+    taken = "import signal, runpy; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    taken += "runpy.run_module('llmstream', run_name='__main__')"
     with subprocess.Popen(
-        [*COMMAND, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", taken, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as child:
         assert child.stdin is not None
         assert child.stdout is not None

@@ -136,6 +136,7 @@ MEMBERS = st.sampled_from(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     members=st.dictionaries(MEMBERS, JSON, max_size=8),
     kind=st.sampled_from(["content.delta", "usage", "tool.call", "error", "stream.start"]),
