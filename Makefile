@@ -17,8 +17,8 @@ types:
 	lint-imports
 
 bench:
-	python -m pip install -e '.[test,bench]'
-	python -m pytest benchmarks
+	LLMSTREAM_EXTENSIONS=require python -m pip install -e '.[test,bench]'
+	python -m benchmarks
 
 fuzz:
 	HYPOTHESIS_PROFILE=fuzz python -m pytest -m hypothesis

@@ -50,7 +50,39 @@ def body(*payloads):
         ({"type": "ping"}, "ping", None),
         ({"choices": []}, None, None),
         ({"choices": [], "model": "", "prompt_filter_results": []}, None, None),
-        ({"choices": [{"text": "legacy"}]}, None, None),
+        ({"choices": [{"text": "legacy"}]}, None, "openai-completions"),
+        ({"choices": [{"text": "twice", "delta": {"content": "twice"}}]}, None, "openai"),
+        ({"object": "text_completion", "choices": []}, None, "openai-completions"),
+        ({"type": "response.created", "response": {}}, "response.created", "openai-responses"),
+        ({"response": {}}, "response.created", "openai-responses"),
+        ({"type": "error", "message": "m", "sequence_number": 0}, "error", "openai-responses"),
+        ({"object": "thread.run", "metadata": {}}, "thread.run.created", "openai-assistants"),
+        ({"type": "transcript.text.delta", "delta": "a"}, None, "openai-transcriptions"),
+        ({"type": "completion", "completion": "a"}, "completion", "anthropic-complete"),
+        ({"event_type": "interaction.created", "metadata": {}, "interaction": {}}, None, "gemini-interactions"),
+        (
+            {"event_type": "content.delta", "index": 0, "delta": {"type": "text", "text": "a"}},
+            None,
+            "gemini-interactions",
+        ),
+        ({"type": "content-delta", "index": 0, "delta": {}}, "content-delta", "cohere"),
+        ({"is_finished": False, "event_type": "stream-start"}, None, "cohere-v1"),
+        ({"role": "assistant"}, "messageStart", "bedrock"),
+        ({"contentBlockIndex": 0, "delta": {"text": "a"}}, None, "bedrock"),
+        ({"message": "m"}, "exception:throttlingException", "bedrock"),
+        ({"bytes": "eyJnZW5lcmF0aW9uIjoiYSJ9"}, "chunk", "bedrock"),
+        ({"bytes": "YQ=="}, "chunk", "bedrock-agent"),
+        ({"model": "m", "message": {"content": "a"}, "done": False}, None, "ollama"),
+        ({"token": {"text": "a"}, "generated_text": None}, None, "tgi"),
+        ({"error": "m", "error_type": "overloaded"}, None, "tgi"),
+        ({"model_id": "m", "results": [{"generated_text": "a"}]}, "message", "watsonx"),
+        ({"content": "a", "stop": False}, None, "llamacpp"),
+        ({"value": "a"}, None, "writer-completions"),
+        ({"type": 2, "invocationId": "1", "item": {}}, None, "signalr"),
+        (b"plain text", "output", "replicate"),
+        (b'{"json": 1}', "output", "replicate"),
+        ({"metadata": {}}, "metadata", None),
+        ({"value": "a", "more": 1}, None, None),
         ({"type": "content.delta"}, None, None),
         ({}, None, None),
         ([CHAT], None, None),
@@ -88,7 +120,8 @@ def test_auto_takes_every_framing_of_its_candidates(llmstream):
     for name in auto.candidates:
         if name != "llm-stream":
             union |= dialects.family(name).framings
-    assert auto.framings == union
+    # Byte 0 may be Connect's as well, and so are 1 and 2.
+    assert auto.framings.keys() == union.keys() | {0, 1, 2}
 
 
 # Names
@@ -111,7 +144,7 @@ def test_names(llmstream):
 
 
 def test_an_unknown_name(llmstream):
-    with pytest.raises(ValueError, match="unknown dialect 'opnai'; known are alibaba, anthropic, auto, "):
+    with pytest.raises(ValueError, match="unknown dialect 'opnai'; known are alibaba, anthropic, anthropic-complete, "):
         llmstream.Parser("opnai")
 
 

@@ -9,8 +9,7 @@ import pytest
 
 import handed
 import splits
-
-FAMILIES = {"chat.completions": "openai", "messages": "anthropic", "generateContent": "gemini"}
+from vendors import FAMILIES
 
 CUT = {
     "gen-fb-vertexai-streaming-failure-api-key": "an error body",
@@ -21,6 +20,9 @@ CUT = {
     "chat-vercel-anthropic-fallback-tool-call": "the last event has no blank line",
     "messages-antpy-incomplete-partial-json-response": "the last event has no blank line",
     "messages-antpy-tool-use-response": "the last event has no blank line",
+    "converse-reqllm-validation-exception": "an exception",
+    "invoke-agent-dd-agent-invoke-trace-disabled": "the API has neither a stop reason nor an end mark",
+    "writer-completions-ollmetry-writer-async-streaming-completions-legacy": "neither a stop reason nor an end mark",
 }
 """What was not recorded to its end, and how it shows."""
 
@@ -37,22 +39,23 @@ def calls(row):
         if id is None:
             id = f"call-{nameless}"
             nameless += 1
-        yield id, call["name"], call["arguments"]
+        # No arguments at all are {}.
+        yield id, call["name"], call["arguments"] or "{}"
 
 
 def expected(row):
     usage = row["usage"]["input"], row["usage"]["output"]
-    error = row["error"]
+    error = row.get("error")
     return {
         "text": row["text_sha256"],
         "reasoning": row["reasoning_sha256"],
         "refusal": row["refusal"],
         "tool_calls": list(calls(row)),
-        "model": row["model"],
-        "stop_reason": row["stop_reason"],
+        "model": row.get("model"),
+        "stop_reason": row.get("stop_reason"),
         # One of two counts: the other is 0, and a violation.
         "usage": None if usage == (None, None) else (usage[0] or 0, usage[1] or 0),
-        "error": None if error is None else (error["message"], error["code"]),
+        "error": None if error is None else (error["message"], error.get("code", error.get("type"))),
     }
 
 
@@ -75,10 +78,11 @@ def found(result, events):
 @pytest.mark.parametrize("by", ["family", "vendor", "auto"])
 def test_captures(llmstream, by):
     rows = handed.rows("captures")
-    known = import_module("llmstream._registry").names()
+    variants = import_module("llmstream.dialects").VARIANTS
     for number, row in enumerate(rows):
         vendor, family = row["file"].partition("/")[0], FAMILIES[row["api"]]
-        dialect = {"family": family, "vendor": vendor if vendor in known else family, "auto": "auto"}[by]
+        varies = vendor == "snowflake" or vendor in variants.get(family, ())
+        dialect = {"family": family, "vendor": vendor if varies else family, "auto": "auto"}[by]
         data = (handed.SHARED / "captures" / row["file"]).read_bytes()
         for chunks in ([data], splits.at_random(data, number)):
             result = llmstream.parse(chunks, dialect=dialect)
@@ -106,7 +110,10 @@ def test_a_cut_stream_holds_the_beginning_of_the_text(llmstream):
         data = (handed.SHARED / "captures" / row["file"]).read_bytes()
         family = FAMILIES[row["api"]]
         whole = llmstream.parse(data, dialect=family)
-        for cut in (len(data) // 3, len(data) // 2, (number * 7919) % len(data)):
+        repeats = family == "gemini" and data.count(b"finishReason") > 1  # old models: with every piece
+        for cut in (len(data) // 3, len(data) // 2, (number * 7919) % len(data), len(data) - 1, len(data) - 30):
             part = llmstream.parse(data[:cut], dialect=family)
             assert whole.text.startswith(part.text), row["file"]
             assert whole.reasoning.startswith(part.reasoning), row["file"]
+            if part.complete and not repeats:
+                assert (part.text, part.vendor_stop_reasons) == (whole.text, whole.vendor_stop_reasons), row["file"]

@@ -16,17 +16,27 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 PUBLIC = {
+    "AudioPart",
+    "Checker",
     "ContentDelta",
     "ContentStop",
     "Delta",
     "Dialect",
+    "DocumentPart",
+    "Encoder",
     "EnvelopeError",
     "Event",
     "EventTooLargeError",
+    "ImagePart",
     "IncompleteStreamError",
     "LLMStreamError",
     "LifecycleError",
+    "Message",
+    "Parameters",
     "Parser",
+    "ReorderBuffer",
+    "Report",
+    "Request",
     "RequestError",
     "SSEDecoder",
     "SSEError",
@@ -36,18 +46,23 @@ PUBLIC = {
     "StreamError",
     "StreamResult",
     "StreamStart",
+    "TextPart",
+    "Tool",
     "ToolCall",
     "UnknownEvent",
+    "UnknownPart",
     "UpstreamError",
     "Usage",
     "Violation",
     "__version__",
     "aiter_events",
     "aiter_text",
+    "check",
     "implementation",
     "iter_events",
     "iter_text",
     "parse",
+    "reorder",
 }
 
 # Modules that an import of the package must not bring along.
@@ -99,7 +114,7 @@ def test_public_names(llmstream):
 
 def test_nothing_else_looks_public(llmstream):
     modules = {name for name in vars(llmstream) if f"llmstream.{name}" in sys.modules}
-    assert {name for name in vars(llmstream) if not name.startswith("_")} - modules == {
+    assert {name for name in dir(llmstream) if not name.startswith("_")} - modules - {"TYPE_CHECKING"} == {
         name for name in PUBLIC if not name.startswith("_")
     }
 

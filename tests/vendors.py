@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
+import zlib
 from typing import Any
 
 
@@ -89,6 +92,58 @@ def gemini(texts: list[str], thoughts: list[str] = (), arguments: list[str] = ()
         call = {"functionCall": {"name": "f", "args": json.loads("".join(arguments))}}
         events.append(chunk([call], len(events) + 1))
     return [*events, chunk([{"text": ""}], len(events) + 2, finishReason="STOP")]
+
+
+FAMILIES = {
+    "chat.completions": "openai",
+    "chat v1": "cohere-v1",
+    "chat v2": "cohere",
+    "complete": "anthropic-complete",
+    "completions": "openai-completions",
+    "converse-stream": "bedrock",
+    "generateContent": "gemini",
+    "interactions": "gemini-interactions",
+    "invoke-agent": "bedrock-agent",
+    "invoke-with-response-stream": "bedrock",
+    "messages": "anthropic",
+    "ollama.chat": "ollama",
+    "ollama.generate": "ollama",
+    "assistants.runs": "openai-assistants",
+    "replicate.stream": "replicate",
+    "responses": "openai-responses",
+    "text_stream": "watsonx",
+    "tgi": "tgi",
+    "transcriptions": "openai-transcriptions",
+    "writer.completions": "writer-completions",
+}
+"""API, as the captures name it -> its dialect."""
+
+
+def aws(payload: Any, event: str = "chunk", kind: str = "event") -> bytes:
+    """A frame of the AWS event stream."""
+    headers = b""
+    for name, value in ((f":{kind}-type", event), (":content-type", "application/json"), (":message-type", kind)):
+        headers += bytes([len(name)]) + name.encode() + b"\x07" + len(value).to_bytes(2, "big") + value.encode()
+    data = payload if isinstance(payload, bytes) else compact(payload).encode()
+    prelude = struct.pack(">II", len(headers) + len(data) + 16, len(headers))
+    frame = prelude + struct.pack(">I", zlib.crc32(prelude)) + headers + data
+    return frame + struct.pack(">I", zlib.crc32(frame))
+
+
+def invoked(payload: Any) -> bytes:
+    """A chunk of InvokeModelWithResponseStream, or of InvokeAgent where the payload is bytes."""
+    data = payload if isinstance(payload, bytes) else compact(payload).encode()
+    return aws({"bytes": base64.b64encode(data).decode(), "p": "abcd"})
+
+
+def lines(*payloads: Any) -> bytes:
+    """Newline-delimited JSON."""
+    return b"".join(compact(payload).encode() + b"\n" for payload in payloads)
+
+
+def body(*payloads: Any) -> bytes:
+    """Server-Sent Events."""
+    return b"".join(map(sse, payloads))
 
 
 VENDORS = {"openai": openai, "anthropic": anthropic, "gemini": gemini}

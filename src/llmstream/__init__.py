@@ -36,18 +36,35 @@ from .errors import (
 from .result import StreamResult
 from .stream import aiter_events, aiter_text, iter_events, iter_text, parse
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .conformance import Checker, Report, check
+    from .encoder import Encoder
+    from .reordering import ReorderBuffer, reorder
+    from .request import AudioPart, DocumentPart, ImagePart, Message, Parameters, Request, TextPart, Tool, UnknownPart
+
 __all__ = [
+    "AudioPart",
+    "Checker",
     "ContentDelta",
     "ContentStop",
     "Delta",
     "Dialect",
+    "DocumentPart",
+    "Encoder",
     "EnvelopeError",
     "Event",
     "EventTooLargeError",
+    "ImagePart",
     "IncompleteStreamError",
     "LLMStreamError",
     "LifecycleError",
+    "Message",
+    "Parameters",
     "Parser",
+    "ReorderBuffer",
+    "Report",
+    "Request",
     "RequestError",
     "SSEDecoder",
     "SSEError",
@@ -57,16 +74,53 @@ __all__ = [
     "StreamError",
     "StreamResult",
     "StreamStart",
+    "TextPart",
+    "Tool",
     "ToolCall",
     "UnknownEvent",
+    "UnknownPart",
     "UpstreamError",
     "Usage",
     "Violation",
     "__version__",
     "aiter_events",
     "aiter_text",
+    "check",
     "implementation",
     "iter_events",
     "iter_text",
     "parse",
+    "reorder",
 ]
+
+# What a reader of streams does not need is imported when it is asked for.
+_LATER = {
+    "Checker": "conformance",
+    "Report": "conformance",
+    "check": "conformance",
+    "Encoder": "encoder",
+    "ReorderBuffer": "reordering",
+    "reorder": "reordering",
+    "AudioPart": "request",
+    "DocumentPart": "request",
+    "ImagePart": "request",
+    "Message": "request",
+    "Parameters": "request",
+    "Request": "request",
+    "TextPart": "request",
+    "Tool": "request",
+    "UnknownPart": "request",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -160,6 +160,7 @@ cdef unsigned DEFAULT_MAX_DEPTH = 4096
 cdef long long MAX_RETRY = 2**63 - 1
 cdef size_t MAX_STRAY = 64 * 1024
 cdef Py_ssize_t MAX_BLANKS = 1024
+cdef int MAX_SWITCHES = 4  # a dialect found may itself have to find out which
 cdef Py_ssize_t MAX_PENDING = 64
 cdef Py_ssize_t MAX_PENDING_SIZE = 64 * 1024
 cdef size_t KEPT_CAPACITY = 16 * 1024  # a buffer over this is given back after its event
@@ -237,6 +238,7 @@ cdef class Parser:
     cdef bint _undecided
     cdef bint _untold
     cdef bint _alternatives
+    cdef int _switches
     cdef int _state
     cdef long long _seq
     cdef unsigned long long _next_seq
@@ -561,7 +563,7 @@ cdef class Parser:
         return 0
 
     cdef bytes _sniff(self, bytes data):
-        """Tells the framing by the first byte that is no white space. Blank lines before it mean nothing in any framing;
+        """Tells the framing by the first byte that is no blank. Blank lines before it mean nothing in any framing;
         blanks before it on its line are held, since in SSE they do."""
         cdef bytes head = self._head + data
         cdef bytes body
@@ -1443,7 +1445,8 @@ cdef class Parser:
             found = self._dialect.detect(event, copy)
         except Exception:
             found = None
-        if found is not None and not hasattr(found, "detect"):
+        if found is not None and self._switches < MAX_SWITCHES:
+            self._switches += 1
             self._take(None if found == "llm-stream" else found)
             self._replay()
         elif len(self._pending) >= MAX_PENDING or self._pending_size > MAX_PENDING_SIZE:

@@ -110,6 +110,7 @@ implementation = "python"
 
 DEFAULT_MAX_DEPTH = 4096
 MAX_BLANKS = 1024
+MAX_SWITCHES = 4  # a dialect found may itself have to find out which
 MAX_PENDING = 64
 MAX_PENDING_SIZE = 64 * 1024
 
@@ -135,6 +136,7 @@ class Parser:
 
     __slots__ = (
         "_after_end",
+        "_alternatives",
         "_blocks",
         "_busy",
         "_call_ids",
@@ -172,6 +174,7 @@ class Parser:
         "_started",
         "_state",
         "_strict",
+        "_switches",
         "_too_many",
         "_tries",
         "_undecided",
@@ -225,6 +228,7 @@ class Parser:
         self._pending: list[tuple[int, int, str | None, bool, bytes]] = []
         self._pending_size = 0
         self._undecided = self._untold = False
+        self._switches = 0
         self._index = -1
         self._head: bytes | None = None
         self._take(_registry.resolve(dialect))
@@ -234,6 +238,7 @@ class Parser:
     def _take(self, dialect: Any) -> None:
         self._dialect = dialect
         self._detecting = dialect is not None and hasattr(dialect, "detect")
+        self._alternatives = dialect is not None and bool(dialect.alternatives)
         declared = _ENVELOPE if dialect is None else declare(dialect.deltas)
         self._root: Node = declared.root
         self._paths = declared.paths
@@ -252,7 +257,7 @@ class Parser:
     @property
     def alternatives(self) -> bool:
         """Whether an index counts alternative answers, of which number 0 is the primary one, and not blocks of one."""
-        return self._dialect is not None and bool(self._dialect.alternatives)
+        return self._alternatives
 
     @property
     def complete(self) -> bool:
@@ -386,7 +391,7 @@ class Parser:
         return out
 
     def _text_of(self, events: list[Any]) -> str:
-        primary = self.alternatives
+        primary = self._alternatives
         texts = [e._fields[5] for e in events if type(e) is ContentDelta and not (primary and e._fields[6])]
         return "".join(texts)
 
@@ -399,7 +404,7 @@ class Parser:
             self._block(block)
 
     def _sniff(self, data: bytes) -> bytes:
-        """Tells the framing by the first byte that is no white space. Blank lines before it mean nothing in any framing;
+        """Tells the framing by the first byte that is no blank. Blank lines before it mean nothing in any framing;
         blanks before it on its line are held, since in SSE they do."""
         head = (self._head or b"") + data
         if not self._framing_at and len(head) < 3 and _BOM.startswith(head):
@@ -908,7 +913,7 @@ class Parser:
             found = list(method(*arguments))
             events = [event for event in found if type(event) in _EVENT_KINDS]
             whole = len(events) == len(found)
-        except Exception:
+        except Exception:  # noqa: BLE001 (a dialect is the code of others)
             whole = False
         if not whole:
             self._record(rules.BAD_PAYLOAD)
@@ -919,7 +924,7 @@ class Parser:
         """Hands something to a dialect that has no answer."""
         try:
             method(*arguments)
-        except Exception:
+        except Exception:  # noqa: BLE001 (a dialect is the code of others)
             self._record(rules.BAD_PAYLOAD)
         self._drain()
 
@@ -967,9 +972,10 @@ class Parser:
         self._pending_size += len(data)
         try:
             found = self._dialect.detect(event or None, data)
-        except Exception:
+        except Exception:  # noqa: BLE001 (a dialect is the code of others)
             found = None
-        if found is not None and not hasattr(found, "detect"):
+        if found is not None and self._switches < MAX_SWITCHES:
+            self._switches += 1
             self._take(None if found == "llm-stream" else found)
             self._replay()
         elif len(self._pending) >= MAX_PENDING or self._pending_size > MAX_PENDING_SIZE:

@@ -112,10 +112,8 @@ def parse_path(text: str) -> Path:
             steps.append(name)
     if len(steps) > 16 or len(text) > 1000:
         raise ValueError(f"a path of more than 16 steps or 1000 characters: {text[:100]!r}")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("a path that holds half a surrogate pair") from None
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("a path that holds half a surrogate pair")
     return tuple(steps)
 
 

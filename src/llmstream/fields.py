@@ -18,12 +18,20 @@ def text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
     found = value if type(value) is str else str(value)
-    if not found.isascii():
-        try:
-            found.encode()
-        except UnicodeEncodeError:
-            raise ValueError(f"{name} holds half a surrogate pair") from None
+    if not _can_be_encoded(found):
+        raise ValueError(f"{name} holds half a surrogate pair")
     return found
+
+
+def _can_be_encoded(value: str) -> bool:
+    # Not within the except block: the error's context would hold the text.
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def optional_text(name: str, value: Any) -> str | None:

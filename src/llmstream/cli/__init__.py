@@ -13,7 +13,7 @@ import os
 import sys
 
 from .. import __version__, implementation
-from . import cat, demo, stats
+from . import cat, check, demo, stats
 from .options import Unusable, common
 from .terminal import prepare, say
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-COMMANDS = {"cat": cat, "stats": stats, "demo": demo}
+COMMANDS = {"cat": cat, "stats": stats, "check": check, "demo": demo}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,7 +62,9 @@ def _run(argv: Sequence[str] | None) -> int:
     parser.add_argument("--version", action="version", version=version)
     commands: Any = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
-        module.arguments(commands.add_parser(name, help=module.HELP, description=module.__doc__, parents=[common()]))
+        words = {"help": module.HELP, "description": module.__doc__}
+        # A command may give a common argument another meaning.
+        module.arguments(commands.add_parser(name, parents=[common()], conflict_handler="resolve", **words))
     try:
         found = parser.parse_args(argv)
     except SystemExit as done:  # --help and --version

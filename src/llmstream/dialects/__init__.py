@@ -16,34 +16,64 @@ __all__ = ["Dialect", "family"]
 
 FAMILIES = {
     "anthropic": "Anthropic",
+    "anthropic-complete": "AnthropicComplete",
     "auto": "Auto",
+    "bedrock": "Bedrock",
+    "bedrock-agent": "BedrockAgent",
+    "cohere": "Cohere",
+    "cohere-v1": "CohereV1",
+    "connect": "Connect",
     "gemini": "Gemini",
+    "gemini-interactions": "GeminiInteractions",
+    "llamacpp": "LlamaCpp",
+    "ollama": "Ollama",
     "openai": "OpenAI",
+    "openai-assistants": "OpenAIAssistants",
+    "openai-completions": "OpenAICompletions",
+    "openai-responses": "OpenAIResponses",
+    "openai-transcriptions": "OpenAITranscriptions",
+    "replicate": "Replicate",
+    "signalr": "SignalR",
+    "snowflake": "Snowflake",
+    "tgi": "TGI",
+    "watsonx": "Watsonx",
+    "writer-completions": "WriterCompletions",
 }
-"""Name of a family, which is that of its module -> its class."""
+"""Name of a family, which is that of its module but for its hyphens -> its class."""
 
 VARIANTS = {
+    "connect": ("cursor", "windsurf"),
     "gemini": ("vertexai",),
     "openai": (
         "alibaba",
         "azure",
         "cerebras",
+        "crusoe",
         "deepseek",
         "fireworks",
+        "github-copilot",
+        "gpustack",
         "groq",
         "huggingface",
+        "hyperbolic",
         "litellm",
         "lmstudio",
         "mistral",
+        "moonshot",
+        "nebius",
+        "novita",
+        "nvidia",
         "openrouter",
         "perplexity",
-        "snowflake",
+        "sambanova",
+        "sglang",
         "together",
         "vllm",
         "writer",
         "xai",
         "zai",
     ),
+    "signalr": ("microsoft-copilot",),
 }
 """Family -> vendors that vary it by no more than their own name."""
 
@@ -52,7 +82,7 @@ def family(name: str) -> type[Dialect]:
     """The class of a family."""
     from importlib import import_module
 
-    found: type[Dialect] = getattr(import_module(f"{__name__}.{name}"), FAMILIES[name])
+    found: type[Dialect] = getattr(import_module(f"{__name__}.{name.replace('-', '_')}"), FAMILIES[name])
     return found
 
 

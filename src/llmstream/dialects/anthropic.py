@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from .. import payload as json_text
 from ..declaration import Delta
 from . import failures
-from .base import Dialect, is_json
+from .base import Dialect
 from .values import compact, members, number, text
 
 TYPE_CHECKING = False
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
     from .._backend import Event
-    from .calls import Call
 
 __all__ = ["Anthropic"]
 
@@ -142,16 +140,6 @@ class Anthropic(Dialect):
         reason = text(delta.get("stop_reason"))
         events: list[Event] = []
         if reason:
-            for index in self.calls.indexes():
-                events += self.release(index)
             extras = {name: delta.get(name) for name in ("stop_sequence", "stop_details", "container")}
-            for index in self.open_blocks or [0]:
-                events += self.stop(index, reason, extras)
+            events = self.stop_open(reason, extras)
         return events + self._tokens(payload)
-
-    def tool_call(self, call: Call) -> Event:
-        if not call.kind:
-            return super().tool_call(call)
-        given: Any = call.arguments or "{}"
-        use = {"id": call.id, "name": call.name, "input": json_text.loads(given) if is_json(given) else given}
-        return self.delta(call.index, extras={call.kind: use})

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .._backend import Event
     from ..framing import Framing
 
-__all__ = ["Dialect"]
+__all__ = ["PATHS", "Dialect"]
 
 
 class Dialect:
@@ -85,7 +85,7 @@ class Dialect:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for member in _PATHS:
+        for member in PATHS:
             path = getattr(cls, member)
             if path is not None:
                 parse_path(path)
@@ -183,7 +183,7 @@ class Dialect:
     def bare(self, value: Any) -> list[Event]:
         """The events of a JSON value outside of the framing: the error that came instead of the stream, or in it.
         None for anything else."""
-        return [] if self._ended else self.begin(value, self.fail(failures.body(value)))
+        return [] if self._ended else self.begin(value, self.fail(failures.body(value) or failures.plain(value)))
 
     # ------------------------------------------------------------------------------------------------------------------
     # What a translate is made of
@@ -251,6 +251,15 @@ class Dialect:
         stop = ContentStop(stop_reason=meaning, index=index, extensions=extensions)
         return [*events, stop]
 
+    def stop_open(self, reason: str, extras: Mapping[str, Any] | None = None) -> list[Event]:
+        """The open tool calls and the ContentStops of all open choices or blocks; of number 0 where there was none."""
+        events: list[Event] = []
+        for index in self.calls.indexes():
+            events += self.release(index)
+        for index in self.open_blocks or ([] if self._stopped else [0]):
+            events += self.stop(index, reason, extras)
+        return events
+
     def reopen(self, index: int) -> None:
         """Take back that a choice or block has its stop reason."""
         self._stopped.discard(index)
@@ -291,8 +300,12 @@ class Dialect:
         return [self.tool_call(call) for call in self.calls.take(index)]
 
     def tool_call(self, call: Call) -> Event:
-        """The ToolCall of a call that is whole, or as whole as it will be."""
+        """The ToolCall of a call that is whole, or as whole as it will be; an extension for what the vendor runs."""
         arguments = call.arguments
+        if call.kind not in ("", "custom"):
+            given: Any = arguments or "{}"
+            use = {"id": call.id, "name": call.name, "input": payload.loads(given) if is_json(given) else given}
+            return self.delta(call.index, extras={call.kind: use})
         if call.kind == "custom":
             call.extras["custom"] = True
         elif not arguments and not self._cut:
@@ -323,7 +336,7 @@ class Dialect:
         return portable({f"{self.name}:{key}": value for key, value in extras.items() if value})
 
 
-_PATHS = (
+PATHS = (
     "text",
     "reasoning",
     "index",

@@ -16,6 +16,11 @@ class Counts:
         self._seen: Pair = (None, None)
         self._delivered: Pair = (None, None)
 
+    @property
+    def seen(self) -> Pair:
+        """The last of each that was seen."""
+        return self._seen
+
     def note(self, input_tokens: int | None, output_tokens: int | None) -> None:
         """Takes note of what a payload brought; None is nothing."""
         before = self._seen

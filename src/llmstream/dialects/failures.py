@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["Failure", "body", "find", "read"]
+__all__ = ["Failure", "body", "find", "plain", "read"]
 
 CODES = {
     "429": "rate_limited",
@@ -82,3 +82,15 @@ def body(value: Any) -> Failure | None:
         return None
     found = find(value)
     return read(value) if found is None and value.get("object") == "error" else found
+
+
+def plain(value: Any) -> Failure | None:
+    """The error that is the body of a response which nothing marks as one but its words: ``{"message": "..."}``, as
+    AWS and Cohere have it, ``{"detail": "..."}`` or ``{"errors": [{"message": "..."}]}``."""
+    if type(value) is not dict:
+        return None
+    errors = value.get("errors")
+    if type(errors) is list and errors and type(errors[0]) is dict:
+        return read(errors[0])
+    found = read(value)
+    return found if found.message else None

@@ -8,7 +8,7 @@ from ..rules import MAX_BLOCKS
 from . import failures
 from .base import Dialect
 from .partial_args import PartialArguments
-from .values import at, compact, items, members, number, text, word
+from .values import at, compact, items, members, number, text, unix_time, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,16 +138,7 @@ class Gemini(Dialect):
         return "content_filter" if reason.startswith("prompt:") else super().meaning(reason)
 
     def moment(self, payload: Any) -> int | None:
-        stamp = text(at(payload, self.created))
-        if not stamp:
-            return None
-        from datetime import UTC, datetime
-
-        try:
-            moment = datetime.fromisoformat(stamp)
-            return number(int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()))
-        except (OverflowError, ValueError):
-            return None
+        return unix_time(at(payload, self.created))
 
     def release(self, index: int) -> list[Event]:
         self._settle(index)

@@ -122,7 +122,7 @@ class OpenAI(Dialect):
         choices = items(payload.get("choices"))
         if choices:
             return "delta" in members(choices[0]) or "message" in members(choices[0])
-        return payload.get("object") == "chat.completion.chunk" or failures.body(payload) is not None
+        return payload.get("object") == "chat.completion.chunk"
 
     def touch(self, index: int) -> None:
         super().touch(index)
@@ -135,7 +135,7 @@ class OpenAI(Dialect):
         usages = [payload.get("usage"), groq.get("usage")]
         for position, choice in enumerate(items(choices)):
             if type(choice) is dict:
-                events += self._choice(position, choice, payload)
+                events += self.choice(position, choice, payload)
                 usages.append(choice.get("usage"))
         events += self.count(_first(usages, "prompt_tokens"), _first(usages, "completion_tokens"))
         events += self.fail(failures.find(payload) or failures.find(groq))
@@ -145,7 +145,7 @@ class OpenAI(Dialect):
                 events += self.fail(failures.read(payload))
         return self.begin(payload, events)
 
-    def _choice(self, position: int, choice: dict[str, Any], payload: dict[str, Any]) -> list[Event]:
+    def choice(self, position: int, choice: dict[str, Any], payload: dict[str, Any]) -> list[Event]:
         index = number(choice.get("index"))
         index = position if index is None else index
         self.see(index)
@@ -155,7 +155,7 @@ class OpenAI(Dialect):
             # The whole answer at once, from a server that does not stream.
             delta = members(choice.get("message"))
         events = self._content(index, delta, choice)
-        self._tool_calls(index, delta)
+        self.read_tool_calls(index, delta)
         reason = word(choice.get("finish_reason"))
         if reason:
             events += self.stop(index, reason, {name: items(payload.get(name)) for name in REPEATED})
@@ -200,15 +200,15 @@ class OpenAI(Dialect):
                 events.append(self.delta(index, extras={kind: part}))
         return events
 
-    def _tool_calls(self, index: int, delta: dict[str, Any]) -> None:
+    def read_tool_calls(self, index: int, delta: dict[str, Any]) -> None:
         for each in items(delta.get("tool_calls")):
             if type(each) is dict:
-                self._tool_call(index, number(each.get("index")), each)
+                self.read_tool_call(index, number(each.get("index")), each)
         legacy = members(delta.get("function_call"))
         if legacy:
-            self._tool_call(index, None, {"function": legacy})
+            self.read_tool_call(index, None, {"function": legacy})
 
-    def _tool_call(self, index: int, place: int | None, piece: dict[str, Any]) -> None:
+    def read_tool_call(self, index: int, place: int | None, piece: dict[str, Any]) -> None:
         custom = members(piece.get("custom"))
         function = custom or members(piece.get("function"))
         id, name = text(piece.get("id")), text(function.get("name"))

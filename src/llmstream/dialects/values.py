@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ..declaration import Path
 
-__all__ = ["at", "compact", "items", "members", "number", "portable", "text", "word"]
+__all__ = ["at", "compact", "items", "members", "number", "portable", "text", "unix_time", "whole", "word"]
 
 _paths: dict[str, Path] = {}
 
@@ -33,6 +33,24 @@ def word(value: Any) -> str:
 def number(value: Any) -> int | None:
     """An integer from 0 to 2**63 - 1; None for anything else."""
     return value if type(value) is int and 0 <= value <= MAX_INTEGER else None
+
+
+def whole(value: Any) -> int | None:
+    """As ``number``, also where the vendor writes 6 as 6.0."""
+    return number(int(value) if type(value) is float and value.is_integer() else value)
+
+
+def unix_time(stamp: Any) -> int | None:
+    """A moment written as in RFC 3339, in Unix seconds; UTC where it names no zone. None for anything else."""
+    if type(stamp) is not str or not stamp:
+        return None
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(stamp)
+        return number(int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()))
+    except (OverflowError, ValueError):
+        return None
 
 
 def members(value: Any) -> dict[str, Any]:

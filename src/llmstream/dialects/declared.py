@@ -1,0 +1,80 @@
+"""Dialects whose payloads nobody has published: an instance is told where things stand."""
+
+from __future__ import annotations
+
+from ..declaration import Delta, parse_path
+from .base import PATHS, Dialect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, ClassVar, TypedDict, Unpack
+
+    from .._backend import Event
+
+    class Paths(TypedDict, total=False):
+        """Where things stand in a payload."""
+
+        text: str | None
+        reasoning: str | None
+        index: str | None
+        stop_reason: str | None
+        model: str | None
+        created: str | None
+        request_id: str | None
+        input_tokens: str | None
+        output_tokens: str | None
+        error_code: str | None
+        error_message: str | None
+
+
+__all__ = ["Declared"]
+
+
+class Declared(Dialect):
+    """A dialect that takes its paths when it is made, as ``Dialect`` takes them when it is subclassed. ``text`` and the
+    others are paths; ``stop_reasons`` are the vendor's words and the draft's. Where a path has text, that is read,
+    whatever else the payload is.
+
+    A maker of it is a dialect, as an instance is for one stream: ``Parser(lambda: SignalR(text="item.text"))``.
+    """
+
+    stops_end = False
+    _NOTHING_ELSE: ClassVar[tuple[str, ...]] = ("error",)
+
+    def __init__(
+        self, name: str | None = None, *, stop_reasons: Mapping[str, str] | None = None, **paths: Unpack[Paths]
+    ) -> None:
+        super().__init__(name)
+        self._meanings = {"": "end_turn", **(stop_reasons or {})}
+        for member, path in paths.items():
+            if member not in PATHS:
+                raise TypeError(f"unknown path {member!r}")
+            if path is not None:
+                setattr(self, member, self._path(str(path)))
+        self.deltas = self._forms()  # type: ignore[misc]
+
+    def _path(self, path: str) -> str:
+        parse_path(path)
+        return path
+
+    def _forms(self) -> tuple[Delta, ...]:
+        rest = [self.stop_reason, self.error_code, self.error_message, self.input_tokens, self.output_tokens]
+        absent = [*self._NOTHING_ELSE, *(path for path in rest if path is not None)]
+        forms = []
+        for kind, other in (("text", self.reasoning), ("reasoning", self.text)):
+            path = getattr(self, kind)
+            if path is not None:
+                common: dict[str, Any] = {kind: path, "index": self.index, "absent": absent}
+                forms.append(Delta(**common, empty=[] if other is None else [other]))
+        return tuple(forms)
+
+    def meaning(self, reason: str) -> str:
+        return self._meanings.get(reason, reason)
+
+    def ended(self) -> list[Event]:
+        """The end of the stream: its open blocks end with it."""
+        events: list[Event] = []
+        if self.open_blocks or self.calls.indexes():
+            events += self.stop_open("")
+        return events

@@ -1,0 +1,433 @@
+"""The producer: events to the bytes of a stream (draft, sections 5.1 to 5.4), in the strict form only.
+
+Nothing that breaks a rule of the draft leaves an ``Encoder``: it counts the sequence numbers, refuses what the
+lifecycle does not allow, and writes one ``data`` line an event, whose JSON no reader splits.
+"""
+
+from __future__ import annotations
+
+import time
+
+try:
+    from _json import encode_basestring as _quoted  # type: ignore[import-not-found,unused-ignore]
+except ImportError:  # no CPython
+    from json.encoder import encode_basestring as _quoted
+
+from . import fields, payload, rules
+from ._backend import (
+    ContentDelta,
+    ContentStop,
+    Event,
+    StreamEnd,
+    StreamError,
+    StreamStart,
+    ToolCall,
+    UnknownEvent,
+    Usage,
+)
+from .errors import LifecycleError, SequenceError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+    from typing import Any
+
+__all__ = ["Encoder"]
+
+START, DELTA, STOP, CALL, USAGE, ERROR, END, UNKNOWN = range(8)
+"""Columns of ``rules.LIFECYCLE``."""
+
+_NO_BLOCK = float("nan")
+"""In place of an index: it is equal to none."""
+
+_DELTA_HEAD = 'event: content.delta\ndata: {"v":"1.0","seq":'
+
+# A stream that comes to the limit can still say so, and end.
+_LAST_SEQUENCE = dict.fromkeys(range(8), rules.MAX_SEQUENCE - 2)
+_LAST_SEQUENCE[ERROR] = rules.MAX_SEQUENCE - 1
+_LAST_SEQUENCE[END] = rules.MAX_SEQUENCE
+_LAST_DELTA = _LAST_SEQUENCE[DELTA]
+
+
+class Encoder:
+    """Writes one stream: each method returns the bytes of one event, numbered from 0.
+
+    ::
+
+        encoder = llmstream.Encoder()
+        yield encoder.start("model-1", request_id=request_id)
+        for words in answer:
+            yield encoder.delta(words)
+        yield encoder.stop("end_turn")
+        yield encoder.usage(42, 8)
+        yield encoder.end()
+
+    A call that breaks a rule raises, and leaves the encoder as it was: LifecycleError for an order that section 5.4
+    forbids, SequenceError for a stream beyond 2^53 events (section 8.4), ValueError or TypeError for a member that
+    cannot be written. Halves of surrogate pairs are refused; U+0085, U+2028 and U+2029, at which some readers split
+    lines, are written as escapes. No error holds text of the stream.
+
+    ``extensions`` are the vendor's own members (section 4.7), as data that JSON can hold. ``clock`` gives the Unix time
+    for ``created``. One encoder belongs to one stream; it is not for several threads at once.
+    """
+
+    __slots__ = ("_blocks", "_call_ids", "_clock", "_form", "_index", "_request_id", "_seq", "_state", "_tail")
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._state = "new"
+        self._seq = 0
+        self._blocks: dict[int, bool] = {}  # index -> whether it was stopped
+        self._index: float = _NO_BLOCK  # the block that takes deltas, and what is the same in all of them
+        self._tail = ""
+        self._form = b""
+        self._call_ids: set[str] = set()
+        self._request_id: str | None = None
+
+    @property
+    def state(self) -> str:
+        """Where the stream stands: "new", "streaming", "errored" or "ended" (``rules.LIFECYCLE``)."""
+        return self._state
+
+    @property
+    def next_seq(self) -> int:
+        """The sequence number of the next event."""
+        return self._seq
+
+    @property
+    def open_blocks(self) -> list[int]:
+        """The index of every block that has content and no stop yet."""
+        return [index for index, stopped in self._blocks.items() if not stopped]
+
+    # The events of section 5.3
+
+    def start(
+        self,
+        model: str,
+        *,
+        created: int | None = None,
+        request_id: str | None = None,
+        extensions: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        """stream.start (5.3.1); ``created`` is by default the clock's time, ``request_id`` that of the request."""
+        if created is None:
+            created = int(self._clock())
+        return self._start(model, created, request_id, _extensions(extensions))
+
+    def delta(self, text: str, index: int = 0, *, extensions: Mapping[str, Any] | None = None) -> bytes:
+        """content.delta (5.3.2): a fragment of text."""
+        seq = self._seq
+        if index != self._index or extensions or seq > _LAST_DELTA:
+            return self._delta(text, index, _extensions(extensions))
+        try:
+            words = _quoted(text)
+            if words.isascii():
+                found = f"{_DELTA_HEAD}{seq}{self._tail}{words}}}}}\n\n".encode()
+            else:
+                if not words.isprintable():
+                    words = _one_line(words)
+                found = self._form % (seq, words.encode())  # in bytes: a str of both would be widened first
+        except (TypeError, UnicodeEncodeError):
+            return self._delta(text, index, None)  # which says what is wrong
+        self._seq = seq + 1
+        return found
+
+    def stop(self, stop_reason: str, index: int = 0, *, extensions: Mapping[str, Any] | None = None) -> bytes:
+        """content.stop (5.3.3), once a block: "end_turn", "max_tokens", "tool_use", "content_filter"; another word is
+        written as it is, and a checker will warn of it."""
+        return self._stop(stop_reason, index, _extensions(extensions))
+
+    def tool_call(
+        self, id: str, name: str, arguments: str, index: int = 0, *, extensions: Mapping[str, Any] | None = None
+    ) -> bytes:
+        """tool.call (5.3.4): an ``id`` that is new in this stream, and ``arguments`` as JSON text."""
+        return self._tool_call(id, name, arguments, index, _extensions(extensions))
+
+    def usage(self, input_tokens: int, output_tokens: int, *, extensions: Mapping[str, Any] | None = None) -> bytes:
+        """usage (5.3.5): totals so far; the last one counts."""
+        return self._usage(input_tokens, output_tokens, _extensions(extensions))
+
+    def error(self, code: str, message: str, *, extensions: Mapping[str, Any] | None = None) -> bytes:
+        """error (5.3.6): "rate_limited", "context_length_exceeded", "content_filtered", "internal_error", "overloaded";
+        another word as for ``stop``. After it come ``stop``, ``usage`` and ``end`` at most."""
+        return self._error(code, message, _extensions(extensions))
+
+    def end(self, request_id: str | None = None, *, extensions: Mapping[str, Any] | None = None) -> bytes:
+        """stream.end (5.3.7); ``request_id`` is by default that of the start (4.6). Every block has to be stopped,
+        unless an error came."""
+        echoed = self._request_id if request_id is None else request_id
+        return self._end(echoed, _extensions(extensions))
+
+    # Around the events
+
+    def comment(self, text: str = "") -> bytes:
+        """A comment, which no reader takes for an event: to keep a connection alive, at any time."""
+        if not fields.text("text", text).isprintable():
+            raise ValueError("a comment must be one line without control characters")
+        return f": {text}\n\n".encode()
+
+    def keep_alive(self) -> bytes:
+        """The comment "keep-alive"."""
+        return b": keep-alive\n\n"
+
+    def fail(self, code: str = "internal_error", message: str = "") -> bytes:
+        """What ends a stream that cannot go on: error and stream.end, without what of them was written before."""
+        found = b"" if self._state in ("errored", "ended") else self.error(code, message)
+        return found if self._state == "ended" else found + self.end()
+
+    # Events as objects
+
+    def encode(self, event: Event) -> bytes:
+        """The bytes of an event object, as read or built, with the next number: what is read from a stream without a
+        fault, written and read again is equal. An UnknownEvent keeps all its members."""
+        write = _WRITERS.get(type(event))
+        if write is None:
+            raise TypeError(f"an event is encoded, not {type(event).__name__}")
+        return write(self, event)
+
+    def encode_events(self, events: Iterable[Event]) -> Iterator[bytes]:
+        """The bytes of each event, as they are asked for."""
+        for event in events:
+            yield self.encode(event)
+
+    async def aencode_events(self, events: AsyncIterable[Event]) -> AsyncIterator[bytes]:
+        """As ``encode_events``, of an asynchronous iterable."""
+        async for event in events:
+            yield self.encode(event)
+
+    def _encode_start(self, event: Any) -> bytes:
+        return self._start(event.model, event.created, event.request_id, _extensions(event.extensions))
+
+    def _encode_delta(self, event: Any) -> bytes:
+        if event.reasoning is not None:
+            raise ValueError("the draft has no place for reasoning: put it into extensions")
+        if event.role != "assistant":
+            raise _refusal(rules.BAD_ROLE)
+        return self.delta(event.text, event.index, extensions=event.extensions)
+
+    def _encode_stop(self, event: Any) -> bytes:
+        return self._stop(event.stop_reason, event.index, _extensions(event.extensions))
+
+    def _encode_tool_call(self, event: Any) -> bytes:
+        extensions = _extensions(event.extensions)
+        return self._tool_call(event.id, event.name, event.arguments, event.index, extensions)
+
+    def _encode_usage(self, event: Any) -> bytes:
+        return self._usage(event.input_tokens, event.output_tokens, _extensions(event.extensions))
+
+    def _encode_error(self, event: Any) -> bytes:
+        return self._error(event.code, event.message, _extensions(event.extensions))
+
+    def _encode_end(self, event: Any) -> bytes:
+        return self._end(event.request_id, _extensions(event.extensions))
+
+    def _encode_unknown(self, event: Any) -> bytes:
+        self._check(UNKNOWN)
+        kind = event.type
+        if kind in rules.EVENT_TYPES[:UNKNOWN]:
+            raise ValueError("an UnknownEvent must not have a type of the draft")
+        if not kind or not kind.isprintable():
+            raise ValueError("type must be one line without control characters")
+        text = _dumps(_members(event))[1:-1]
+        found = self._write(UNKNOWN, f",{text}" if text else "", None, kind)
+        self._took(UNKNOWN)
+        return found
+
+    # One event each: what is refused, then the bytes, then what is remembered
+
+    def _start(self, model: str, created: int, request_id: str | None, extensions: str | None) -> bytes:
+        self._check(START)
+        if request_id is not None:
+            fields.text("request_id", request_id)
+        echoed = "" if request_id is None else f',"request_id":{_quoted(request_id)}'
+        members = f'{echoed},"model":{self._text("model", model)},"created":{fields.integer("created", created)}'
+        found = self._write(START, members, extensions)
+        self._request_id = request_id
+        self._took(START)
+        return found
+
+    def _delta(self, text: str, index: int, extensions: str | None) -> bytes:
+        self._check(DELTA)
+        index = fields.integer("index", index)
+        self._check_open(index)
+        tail = f',"type":"content.delta","index":{index},"role":"assistant","delta":{{"text":'
+        words = self._text("text", text)
+        more = "" if extensions is None else f',"extensions":{extensions}'
+        found = _utf8(f"{_DELTA_HEAD}{self._seq}{tail}{words}}}{more}}}\n\n")
+        self._blocks[index] = False
+        if index != self._index:
+            self._index, self._tail, self._form = index, tail, f"{_DELTA_HEAD}%d{tail}%b}}}}\n\n".encode()
+        self._took(DELTA)
+        return found
+
+    def _stop(self, stop_reason: str, index: int, extensions: str | None) -> bytes:
+        self._check(STOP)
+        index = fields.integer("index", index)
+        if self._blocks.get(index):
+            raise _refusal(rules.SECOND_STOP, STOP)
+        self._check_room(index)
+        members = f',"index":{index},"stop_reason":{self._text("stop_reason", stop_reason)}'
+        found = self._write(STOP, members, extensions)
+        self._blocks[index] = True
+        self._index = _NO_BLOCK
+        self._took(STOP)
+        return found
+
+    def _tool_call(self, id: str, name: str, arguments: str, index: int, extensions: str | None) -> bytes:
+        self._check(CALL)
+        index = fields.integer("index", index)
+        self._check_open(index)
+        words = [self._text(member, value) for member, value in (("id", id), ("name", name), ("arguments", arguments))]
+        if id in self._call_ids:
+            raise _refusal(rules.REPEATED_CALL_ID, CALL)
+        if len(self._call_ids) >= rules.MAX_BLOCKS:
+            raise _refusal(rules.TOO_MANY_BLOCKS, CALL)
+        _check_json(arguments)
+        members = f',"index":{index},"id":{words[0]},"name":{words[1]},"arguments":{words[2]}'
+        found = self._write(CALL, members, extensions)
+        self._blocks[index] = False
+        self._call_ids.add(id)
+        self._took(CALL)
+        return found
+
+    def _usage(self, input_tokens: int, output_tokens: int, extensions: str | None) -> bytes:
+        self._check(USAGE)
+        read, written = fields.integer("input_tokens", input_tokens), fields.integer("output_tokens", output_tokens)
+        found = self._write(USAGE, f',"input_tokens":{read},"output_tokens":{written}', extensions)
+        self._took(USAGE)
+        return found
+
+    def _error(self, code: str, message: str, extensions: str | None) -> bytes:
+        self._check(ERROR)
+        members = f',"code":{self._text("code", code)},"message":{self._text("message", message)}'
+        found = self._write(ERROR, members, extensions)
+        self._took(ERROR)
+        return found
+
+    def _end(self, request_id: str | None, extensions: str | None) -> bytes:
+        self._check(END)
+        if self._state != "errored" and self.open_blocks:
+            raise _refusal(rules.BLOCK_NOT_STOPPED, END)
+        if request_id is not None and self._request_id is not None and request_id != self._request_id:
+            raise _refusal(rules.REQUEST_ID_DIFFERS, END)
+        members = "" if request_id is None else f',"request_id":{self._text("request_id", request_id)}'
+        found = self._write(END, members, extensions)
+        self._took(END)
+        return found
+
+    # Rules
+
+    def _check(self, kind: int) -> None:
+        """Raises where section 5.4 does not allow an event of this kind now, or there is no number left for it."""
+        broken = rules.LIFECYCLE[self._state][kind][1]
+        if broken:
+            raise _refusal(broken, kind)
+        if self._seq > _LAST_SEQUENCE[kind]:
+            raise _refusal(rules.SEQUENCE_TOO_HIGH, kind)
+
+    def _check_open(self, index: int) -> None:
+        if self._blocks.get(index):
+            raise _refusal(rules.DELTA_AFTER_STOP)
+        self._check_room(index)
+
+    def _check_room(self, index: int) -> None:
+        if index not in self._blocks and len(self._blocks) >= rules.MAX_BLOCKS:
+            raise _refusal(rules.TOO_MANY_BLOCKS)
+
+    def _took(self, kind: int) -> None:
+        """An event was written."""
+        self._state = rules.LIFECYCLE[self._state][kind][0]
+        self._seq += 1
+        if self._state != "streaming":
+            self._index = _NO_BLOCK
+
+    # Bytes
+
+    def _text(self, name: str, value: Any) -> str:
+        return _quoted(fields.text(name, value))
+
+    def _write(self, kind: int, members: str, extensions: str | None, name: str = "") -> bytes:
+        name = name or rules.EVENT_TYPES[kind]
+        word = _quoted(name)
+        more = "" if extensions is None else f',"extensions":{extensions}'
+        return _utf8(f'event: {name}\ndata: {{"v":"1.0","seq":{self._seq},"type":{word}{members}{more}}}\n\n')
+
+
+_WRITERS: dict[type[Event], Callable[[Encoder, Any], bytes]] = {
+    StreamStart: Encoder._encode_start,
+    ContentDelta: Encoder._encode_delta,
+    ContentStop: Encoder._encode_stop,
+    ToolCall: Encoder._encode_tool_call,
+    Usage: Encoder._encode_usage,
+    StreamError: Encoder._encode_error,
+    StreamEnd: Encoder._encode_end,
+    UnknownEvent: Encoder._encode_unknown,
+}
+
+
+def _refusal(rule: int, kind: int | None = None) -> Exception:
+    """What is raised instead of breaking a rule."""
+    found = rules.RULES[rule]
+    what = "" if kind is None else f"{rules.EVENT_TYPES[kind]} refused: "
+    words = f"{found.requirement}: {what}{found.message}"
+    in_order = issubclass(found.error, (LifecycleError, SequenceError))
+    return found.error(words) if in_order else ValueError(words)
+
+
+def _one_line(text: str) -> str:
+    """JSON text with escapes for what other readers than those of SSE take for the end of a line."""
+    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return _one_line(text).encode()
+    except UnicodeEncodeError:
+        pass  # the error would hold the text
+    raise _half()
+
+
+def _half() -> ValueError:
+    return ValueError("half a surrogate pair cannot be written")
+
+
+def _extensions(value: Mapping[str, Any] | None) -> str | None:
+    try:
+        return fields.extensions(value)
+    except RecursionError:
+        pass
+    raise _too_deep("extensions")
+
+
+def _check_json(text: str) -> None:
+    try:
+        payload.loads(text)
+        return
+    except ValueError:
+        fault: Exception = _refusal(rules.ARGUMENTS_NOT_JSON, CALL)
+    except RecursionError:
+        fault = _too_deep("arguments")
+    raise fault
+
+
+def _members(event: Event) -> dict[str, Any]:
+    """The members of an event besides the three that an encoder writes itself."""
+    try:
+        found = event.json()
+    except (ValueError, RecursionError):
+        found = None  # the error would hold the text
+    if not isinstance(found, dict):
+        raise _refusal(rules.NOT_JSON, UNKNOWN)
+    return {name: value for name, value in found.items() if name not in ("v", "seq", "type")}
+
+
+def _dumps(value: Any) -> str:
+    try:
+        return payload.dumps(value)
+    except RecursionError:
+        pass
+    raise _too_deep("the event")
+
+
+def _too_deep(what: str) -> ValueError:
+    return ValueError(f"{what} is nested too deeply")

@@ -1,0 +1,21 @@
+"""The guide's example does what the guide says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+GUIDE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "write-a-provider.md"
+
+
+def test_the_example(llmstream):
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE))
+    names = {}
+    exec(code, names)
+    result = names["result"]
+    assert (result.text, result.model, result.stop_reasons) == ("Hello", "m-1", {0: "end_turn"})
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (3, 1)
+    shapes = names["body"].replace(b"\n\n", b"\n\n" + b'data: {"output":[{"text":"a"}]}\n\n' * 50, 1)
+    parser = llmstream.Parser(names["Example"])
+    assert parser.feed_text(shapes) == "Hello" + "a" * 50
+    assert parser.shape_hits >= 45

@@ -1,0 +1,97 @@
+"""Prints which tests and vectors show which requirement of the draft; exits 1 if one is shown by none.
+
+    python tools/requirements_table.py [../shared/spec/requirements.md]
+
+A test shows a requirement whose id stands in it: in its name (``test_r4_3_1_2_...`` for R4.3.1-2), its docstring, its
+parameters or its body. A vector shows the one that it is about and those in its verdicts. A requirement that no bytes
+can show stands in ``conformance/deployment.md``.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+REQUIREMENTS = ROOT.parent / "shared" / "spec" / "requirements.md"
+DEPLOYMENT = ROOT / "conformance" / "deployment.md"
+NAMED = re.compile(r"(?<=_)r(a|[0-9]+(?:_[0-9]+)*)_([0-9]+)(?=_|$)")
+ID = re.compile(r"(?<![\w.-])(?:R[0-9]+(?:\.[0-9]+)*-[0-9]+|RA-[0-9]+|A-[0-9]+)(?![\w.]*\w)")
+
+
+def requirements(path: Path = REQUIREMENTS) -> list[str]:
+    """The ids of the requirements and of the resolved ambiguities, in the order of their document."""
+    rows = re.findall(r"^\| ([RA][^ |]*-[0-9]+) \|", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return list(dict.fromkeys(rows))
+
+
+def deployment() -> dict[str, str]:
+    """The ids that are documented instead of tested, and where."""
+    rows = re.findall(r"^\| ([RA][^ |]*-[0-9]+) \|", DEPLOYMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    return dict.fromkeys(rows, DEPLOYMENT.relative_to(ROOT).as_posix())
+
+
+@cache
+def shown() -> dict[str, list[str]]:
+    """Each id with the tests and the files of vectors that show it."""
+    found: dict[str, list[str]] = {}
+    for name, text in (*_tests(), *_vectors()):
+        for key in dict.fromkeys(ID.findall(text)):
+            found.setdefault(key, []).append(name)
+    return found
+
+
+def _tests() -> Iterator[tuple[str, str]]:
+    for path in sorted((ROOT / "tests").glob("test_*.py")):
+        if path.name == "test_requirements.py":
+            continue
+        text = path.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        for node in ast.parse(text).body:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test_"):
+                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                named = [f"R{section.replace('_', '.').upper()}-{n}" for section, n in NAMED.findall(node.name)]
+                yield f"{path.name}::{node.name}", "\n".join([*named, *lines[first - 1 : node.end_lineno]])
+
+
+def _vectors() -> Iterator[tuple[str, str]]:
+    for path in sorted((ROOT / "conformance" / "vectors").glob("*.jsonl")):
+        keys = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            vector = json.loads(line)
+            keys += [vector["requirement"], vector.get("note", ""), *vector["strict"]["errors"]]
+        yield f"conformance/vectors/{path.name}", " ".join(keys)
+
+
+def table(ids: list[str]) -> str:
+    """The table, as Markdown."""
+    tests, documented = shown(), deployment()
+    rows = ["| requirement | shown by |", "|---|---|"]
+    for key in ids:
+        places = [*tests.get(key, ()), *([documented[key]] if key in documented else [])]
+        rows.append(f"| {key} | {', '.join(places) or '**nothing**'} |")
+    return "\n".join(rows) + "\n"
+
+
+def missing(ids: list[str]) -> list[str]:
+    """The requirements that nothing shows."""
+    known = {**shown(), **deployment()}
+    return [key for key in ids if key not in known]
+
+
+def main(arguments: list[str]) -> int:
+    ids = requirements(Path(arguments[0]) if arguments else REQUIREMENTS)
+    sys.stdout.write(table(ids))
+    left = missing(ids)
+    if left:
+        sys.stderr.write(f"shown by nothing: {', '.join(left)}\n")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
