@@ -929,7 +929,9 @@ class Parser:
         self._drain()
 
     def _drain(self) -> None:
-        reports = None if self._dialect is None else self._dialect.reports
+        if self._dialect is None:
+            return
+        reports = self._dialect.reports
         if reports:
             self._dialect.reports = []
             for rule in reports:

@@ -16,7 +16,7 @@ MAX_DEPTH = 500
 """Nesting beyond this is refused where whole values are built: Python's own reader is recursive."""
 
 
-_decode: Callable[[str], Any] | None = None  # made when it is first needed, to keep the import light
+_decoders: list[Callable[[str], Any]] = []  # one, made when it is first needed to keep the import light
 
 
 def _refuse(name: str) -> Any:
@@ -30,13 +30,12 @@ def _bounded(digits: str) -> Any:
 def loads(text: str) -> Any:
     """The value of a JSON text as RFC 8259 defines it; raises ValueError otherwise. An integer of 300 digits or more
     becomes a float, since Python refuses to convert digits without bound."""
-    global _decode
     import json
 
-    if _decode is None:
-        _decode = json.JSONDecoder(parse_constant=_refuse).decode
+    if not _decoders:
+        _decoders.append(json.JSONDecoder(parse_constant=_refuse).decode)
     try:
-        return _decode(text)
+        return _decoders[0](text)
     except json.JSONDecodeError:
         raise
     except ValueError:
