@@ -68,8 +68,10 @@ class Engine:
             return None
         if any(type(at(path)) is not type(value) or at(path) != value for path, value in form.when.items()):
             return None
-        if any(at(path) is not MISSING and at(path) is not None for path in form.absent):
-            return None
+        for path in form.absent:
+            is_item = isinstance(self.steps(path)[-1], int)
+            if at(path) is not MISSING and (is_item or at(path) is not None):
+                return None
         if any(at(path) is not MISSING and at(path) is not None and at(path) != "" for path in form.empty):
             return None
         numbers = [0 if at(path) is MISSING else at(path) for path in (form.index, form.call)]

@@ -172,6 +172,16 @@ def test_the_table_of_rfc_9110(kit: Any, value: str, quality: float) -> None:
     assert kit.quality("a/b", kit.parse_media_type(value)) == 0
 
 
+def test_the_closer_range_counts_and_not_the_higher_quality(kit: Any) -> None:
+    for ranges in (
+        "text/*;q=0.9, text/plain;q=0.1",
+        "*/*;q=0.9, text/*;q=0.1",
+        "a/b, text/plain;q=0.9, text/plain;x=y;q=0.1",
+    ):
+        assert kit.quality(ranges, kit.MediaType("text/plain", {"x": "y"})) == 0.1
+        assert kit.quality(", ".join(reversed(ranges.split(", "))), kit.MediaType("text/plain", {"x": "y"})) == 0.1
+
+
 @pytest.mark.parametrize(
     ("accept", "expected"),
     [
@@ -191,6 +201,7 @@ def test_the_table_of_rfc_9110(kit: Any, value: str, quality: float) -> None:
         ("a/b;q=2, a/c;q=-1, a/d;q=0.1234, a/e;q=1.001, a/f;q=x, a/g;q=.5, a/h;q=01, a/i;q=1e0, a/j", ["a/j"]),
         ("a/b;q=0.\u0661, a/b;q=0.5;q=0.5, */b, a, a/b c/d, e/f", ["e/f"]),
         ('a/b;x="\\"";y="\\, c/d", e/f', ['a/b; x="\\""; y=", c/d"', "e/f"]),
+        ('a b;x="\\", c/d", e/f', ["e/f"]),
         ('a/b;x="c/d, e/f', []),
     ],
 )

@@ -24,6 +24,7 @@ cdef struct FormTable:
     short output_tokens
     unsigned long long absent
     unsigned long long empty
+    unsigned long long items  # those of absent that are items of an array
     int constant_count
     Constant constants[MAX_CONSTANTS]
 
@@ -114,6 +115,7 @@ cdef class Tables:
         table.output_tokens = form.output_tokens
         table.absent = sum({1 << leaf for leaf in form.absent})
         table.empty = sum({1 << leaf for leaf in form.empty})
+        table.items = sum({1 << leaf for leaf in form.items})
         if len(form.when) > MAX_CONSTANTS:
             raise ValueError(f"more than {MAX_CONSTANTS} constants in a Delta")
         table.constant_count = len(form.when)

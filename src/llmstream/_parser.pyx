@@ -1286,8 +1286,11 @@ cdef class Parser:
         while bits:
             if bits & 1:
                 leaf = &result.leaves[at]
-                if leaf.kind != JSON_NULL and not (
-                    leaf.kind == JSON_STRING and leaf.length == 0 and not (form.absent >> at) & 1
+                if (form.items >> at) & 1 or (
+                    leaf.kind != JSON_NULL
+                    and not (
+                        leaf.kind == JSON_STRING and leaf.length == 0 and not (form.absent >> at) & 1
+                    )
                 ):
                     return False
             bits >>= 1

@@ -859,7 +859,7 @@ class Parser:
                 return None
         for leaf in form.absent:
             found = _look_up(value, paths[leaf])
-            if found is not None and found is not _MISSING:
+            if found is not _MISSING and (found is not None or leaf in form.items):
                 return None
         for leaf in form.empty:
             found = _look_up(value, paths[leaf])

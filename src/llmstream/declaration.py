@@ -28,7 +28,7 @@ class Delta:
     ``translate``.
 
     ``when``          path -> the string, ``True`` or ``False`` that has to stand there
-    ``absent``        paths that hold nothing or null
+    ``absent``        paths that hold nothing or null; an item of an array must not be there at all
     ``empty``         paths that hold nothing, null or an empty string
     ``index``         path of the block's or the choice's number, an integer from 0 (nothing there: 0)
     ``call``          for ``arguments``: path of the tool call's number within the message (nothing there: 0)
@@ -144,7 +144,18 @@ class Node:
 class Form:
     """A Delta with its paths replaced by the numbers of leaves (-1: not declared)."""
 
-    __slots__ = ("absent", "call", "content", "empty", "index", "input_tokens", "kind", "output_tokens", "when")
+    __slots__ = (
+        "absent",
+        "call",
+        "content",
+        "empty",
+        "index",
+        "input_tokens",
+        "items",
+        "kind",
+        "output_tokens",
+        "when",
+    )
 
     def __init__(self, delta: Delta, leaf: Declaration) -> None:
         contents = {"text": delta.text, "reasoning": delta.reasoning, "arguments": delta.arguments}
@@ -157,6 +168,7 @@ class Form:
         self.when = [(leaf.add(path), value) for path, value in delta.when.items()]
         self.absent = [leaf.add(path) for path in delta.absent]
         self.empty = [leaf.add(path) for path in delta.empty]
+        self.items = [number for number in self.absent if isinstance(leaf.paths[number][-1], int)]
 
 
 class Declaration:

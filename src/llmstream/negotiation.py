@@ -332,7 +332,7 @@ def _media_type(text: str, at: int) -> tuple[str, int, list[tuple[str, str]]] | 
     end = _after_token(text, slash + 1)
     if end == slash + 1:
         return None
-    kind = text[at:end].lower()
+    kind = text[at:end]
     parameters: list[tuple[str, str]] = []
     while True:
         end = _after_space(text, end)

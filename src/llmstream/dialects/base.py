@@ -252,12 +252,14 @@ class Dialect:
         return [*events, stop]
 
     def stop_open(self, reason: str, extras: Mapping[str, Any] | None = None) -> list[Event]:
-        """The open tool calls and the ContentStops of all open choices or blocks; of number 0 where there was none."""
+        """The open tool calls and the ContentStops of all open choices or blocks; of number 0 where there was none.
+        ``extras`` go with the first, lest a hostile stream multiplies them."""
         events: list[Event] = []
         for index in self.calls.indexes():
             events += self.release(index)
         for index in self.open_blocks or ([] if self._stopped else [0]):
             events += self.stop(index, reason, extras)
+            extras = None
         return events
 
     def reopen(self, index: int) -> None:

@@ -8,6 +8,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Call", "Calls"]
 
+PIECES = 1000
+"""How many pieces of a call are held before they are joined."""
+
 CALL_COST = 1024
 """What an open call costs beside its text, in characters, so that the limit bounds the number of calls as well."""
 
@@ -17,13 +20,14 @@ class Call:
     text to take where no piece came and whether that is ``broken``, and extensions for its event. ``kind`` is "" where
     the arguments are JSON, "custom" where they are free text, and the vendor's word for what the vendor runs itself."""
 
-    __slots__ = ("broken", "cost", "default", "extras", "id", "index", "kind", "name", "numbered", "pieces")
+    __slots__ = ("broken", "cost", "default", "extras", "id", "index", "kind", "name", "numbered", "pieces", "runs")
 
     def __init__(self, index: int, *, numbered: bool) -> None:
         self.index = index
         self.numbered = numbered
         self.id = self.name = self.kind = ""
         self.pieces: list[str] = []
+        self.runs: list[str] = []  # pieces that were joined, since a piece costs more than its few characters
         self.default = ""
         self.broken = False
         self.extras: dict[str, Any] = {}
@@ -32,7 +36,7 @@ class Call:
     @property
     def arguments(self) -> str:
         """The arguments exactly as they came."""
-        return "".join(self.pieces) or self.default
+        return "".join(self.runs + self.pieces) or self.default
 
 
 class Calls:
@@ -78,6 +82,9 @@ class Calls:
         """Adds a piece of the arguments."""
         if text and self.charge(call, len(text)):
             call.pieces.append(text)
+            if len(call.pieces) == PIECES:
+                call.runs.append("".join(call.pieces))
+                call.pieces.clear()
 
     def charge(self, call: Call, size: int) -> bool:
         """Whether there is room for so many more characters of a call, which are then counted."""

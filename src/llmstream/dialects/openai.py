@@ -23,6 +23,9 @@ THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
 LISTS = ("annotations", "executed_tools", "images")
 """Lists in a delta that are handed on as extensions."""
 
+CONTENTS = ("content", "tool_calls", "function_call", "refusal", "reasoning_details", "audio", *THOUGHTS, *LISTS)
+"""What a delta is there for; one without any of it does not say that there are deltas."""
+
 REPEATED = ("citations", "search_results")
 """What some vendors repeat in every payload; it is handed on once, with the stop reason."""
 
@@ -150,7 +153,7 @@ class OpenAI(Dialect):
         index = position if index is None else index
         self.see(index)
         delta = members(choice.get("delta"))
-        self._has_deltas = self._has_deltas or bool(delta)
+        self._has_deltas = self._has_deltas or any(delta.get(name) for name in CONTENTS)
         if not self._has_deltas:
             # The whole answer at once, from a server that does not stream.
             delta = members(choice.get("message"))
@@ -158,7 +161,9 @@ class OpenAI(Dialect):
         self.read_tool_calls(index, delta)
         reason = word(choice.get("finish_reason"))
         if reason:
-            events += self.stop(index, reason, {name: items(payload.get(name)) for name in REPEATED})
+            # Once: as many stops as there are choices would multiply them.
+            extras = None if self._stopped else {name: items(payload.get(name)) for name in REPEATED}
+            events += self.stop(index, reason, extras)
         return events + self.fail(failures.find(choice))
 
     def _content(self, index: int, delta: dict[str, Any], choice: dict[str, Any]) -> list[Event]:

@@ -59,10 +59,10 @@ def members(value: Any) -> dict[str, Any]:
 
 
 def items(value: Any) -> list[Any]:
-    """An array up to its first null, as the declared forms see it; [] for anything else."""
+    """An array without its nulls; [] for anything else."""
     if type(value) is not list:
         return []
-    return value[: value.index(None)] if None in value else value
+    return [item for item in value if item is not None] if None in value else value
 
 
 def at(value: Any, path: str | None) -> Any:
