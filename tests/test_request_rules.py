@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import importlib
 import json
 import pickle
@@ -500,7 +501,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-ANYTHING = JSON | st.sampled_from(["user", "assistant", "tool", "text", "image", "c", "1.0", [], {}, [[]], [{}], True])
+ANYTHING = (
+    JSON | st.sampled_from(["user", "assistant", "tool", "text", "image", "c", "1.0", [], {}, [[]], [{}], True])
+).map(copy.deepcopy)
 
 
 @given(data=st.data())
