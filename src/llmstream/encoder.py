@@ -128,7 +128,10 @@ class Encoder:
                     words = _one_line(words)
                 found = self._form % (seq, words.encode())  # in bytes: a str of both would be widened first
         except (TypeError, UnicodeEncodeError):
-            return self._delta(text, index, None)  # which says what is wrong
+            found = b""
+        if not found:
+            # Says what is wrong; not within the except block, whose context would hold the text.
+            return self._delta(text, index, None)
         self._seq = seq + 1
         return found
 

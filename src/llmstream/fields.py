@@ -68,7 +68,8 @@ def extensions_of(raw: bytes) -> dict[str, Any]:
     if b"extensions" not in raw and b"\\u" not in raw:
         return {}
     try:
-        envelope = payload.loads(raw.decode("utf-8", "replace"))
+        # What is handed out can be encoded again (resolution A-24).
+        envelope = payload.loads(payload.without_lone_surrogates(raw.decode("utf-8", "replace"))[0])
     except (ValueError, RecursionError):
         return {}
     found = envelope.get("extensions") if isinstance(envelope, dict) else None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["unfold"]
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?')  # a string that is cut is one, too: to try again within it is quadratic
 _FIELD = re.compile(rb"(?:event|data|id|retry)?:|(?:event|data|id|retry)$")
 _JSON = re.compile(rb'[]["{},:0-9-]|true\b|false\b|null\b')
 _BOM = b"\xef\xbb\xbf"

@@ -158,20 +158,22 @@ def _settle(
         if isinstance(item, str):
             if odd and not _encodes(item):
                 holder[step] = _mended(item)
-                _note(found, rules.LONE_SURROGATE, _path(here))
+                _note(found, rules.LONE_SURROGATE, here)
         elif isinstance(item, (dict, list)):
             if depth >= max_depth:
                 return None, True
             if isinstance(item, list):
                 todo += [(item, number, here, depth + 1) for number in range(len(item) - 1, -1, -1)]
                 continue
-            for name in repeated.get(id(item), ()):
-                if name in NAMES and _counts(here):
-                    _note(found, rules.DUPLICATE_KEY, _path((here, name)))
+            names = repeated.get(id(item), ())
+            counts = bool(names) and _counts(here)
+            for name in names:
+                if counts and name in NAMES:
+                    _note(found, rules.DUPLICATE_KEY, (here, name))
                 else:
-                    _note(found, rules.DUPLICATE_OTHER, _path(here))
+                    _note(found, rules.DUPLICATE_OTHER, here)
             if odd and not all(_encodes(name) for name in item):
-                _note(found, rules.LONE_SURROGATE, _path(here))
+                _note(found, rules.LONE_SURROGATE, here)
                 mended = {_mended(name): inner for name, inner in item.items()}
                 item.clear()
                 item.update(mended)
@@ -179,10 +181,10 @@ def _settle(
     return root[0], False
 
 
-def _note(found: list[Finding], rule: int, path: str) -> None:
+def _note(found: list[Finding], rule: int, place: Any) -> None:
     room = 2 if rules.RULES[rule].severity == "error" else 1  # warnings do not crowd the errors out
     if len(found) < room * MAX_VIOLATIONS:
-        found.append((rule, path))
+        found.append((rule, _path(place)))  # only now: a path costs as much as it is deep
 
 
 def _counts(place: Any) -> bool:
