@@ -41,7 +41,20 @@ if TYPE_CHECKING:
     from .conformance import Checker, Report, check
     from .encoder import Encoder
     from .reordering import ReorderBuffer, reorder
-    from .request import AudioPart, DocumentPart, ImagePart, Message, Parameters, Request, TextPart, Tool, UnknownPart
+    from .request import (
+        AudioPart,
+        DocumentPart,
+        ImagePart,
+        Message,
+        Parameters,
+        Request,
+        RequestViolation,
+        TextPart,
+        Tool,
+        UnknownPart,
+        check_tool_call,
+        screen_tool_calls,
+    )
 
 __all__ = [
     "AudioPart",
@@ -66,6 +79,7 @@ __all__ = [
     "Report",
     "Request",
     "RequestError",
+    "RequestViolation",
     "SSEDecoder",
     "SSEError",
     "SequenceError",
@@ -86,11 +100,13 @@ __all__ = [
     "aiter_events",
     "aiter_text",
     "check",
+    "check_tool_call",
     "implementation",
     "iter_events",
     "iter_text",
     "parse",
     "reorder",
+    "screen_tool_calls",
 ]
 
 # What a reader of streams does not need is imported when it is asked for.
@@ -107,9 +123,12 @@ _LATER = {
     "Message": "request",
     "Parameters": "request",
     "Request": "request",
+    "RequestViolation": "request",
     "TextPart": "request",
     "Tool": "request",
     "UnknownPart": "request",
+    "check_tool_call": "request",
+    "screen_tool_calls": "request",
 }
 
 

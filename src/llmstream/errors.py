@@ -94,4 +94,11 @@ class UpstreamError(LLMStreamError):
 
 
 class RequestError(LLMStreamError):
-    """A request envelope breaks a rule of section 4 of the draft; the message names the path, never the content."""
+    """A request envelope breaks a rule of section 4 of the draft; the message names the path, never the content.
+
+    ``path`` and ``requirement`` are those of the first error, ``violations`` all that was found.
+    """
+
+    path: str = ""
+    requirement: str = ""
+    violations: Sequence[Any] = ()

@@ -209,6 +209,7 @@ def refusal(found: Sequence[RequestViolation]) -> RequestError | None:
     for violation in found:
         if violation.severity == "error":
             error = RequestError(str(violation))
-            vars(error).update(violations=list(found), path=violation.path, requirement=violation.requirement)
+            error.violations = list(found)
+            error.path, error.requirement = violation.path, violation.requirement
             return error
     return None
