@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -29,9 +28,7 @@ def test_json(llmstream: Any, capsys: Any) -> None:
 
 @posix
 def test_with_everything_closed_that_can_be(llmstream: Any) -> None:
-    began = monotonic()
     done = shell("$LLMSTREAM demo <&-", COLUMNS="1", NO_COLOR="1", TERM="dumb")
-    assert monotonic() - began < 10
     assert (done.returncode, done.stderr) == (0, b"")
     shown = done.stdout.decode()
     assert "\x1b" not in shown
