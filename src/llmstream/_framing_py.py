@@ -65,7 +65,6 @@ class _Framer:
         "id",
         "max_event_size",
         "offset",
-        "position",
         "retry",
         "retry_of_block",
         "stray",
@@ -82,7 +81,6 @@ class _Framer:
         self.committed_id = b""
         self.offset = 0  # of the next chunk's first byte
         self.base = 0  # of this chunk's
-        self.position = 0  # within the chunk, after the block just yielded
         self._head: bytes | None = b""  # what may be a BOM, until that is known
         self._swallow = False
         self._skipping = False
@@ -148,7 +146,6 @@ class _Framer:
                                 lines, chunk, begin, cut, at
                             )
                             if block is not None:
-                                self.position = at
                                 yield block
                             continue
             if has_cr:
@@ -159,7 +156,6 @@ class _Framer:
             if stop < 0:
                 self._keep(chunk[at:])
                 if self._over(len(self._line)):
-                    self.position = size
                     yield self._too_large()
                 return
             line = chunk[at:stop]
@@ -176,7 +172,6 @@ class _Framer:
             if line:
                 self.fresh = False
                 if self._over(len(line)):
-                    self.position = at
                     yield self._too_large()
                 elif not self._skipping:
                     self._field(line)
@@ -184,7 +179,6 @@ class _Framer:
                 done = self._dispatch()
                 self._start = base + at
                 if done is not None:
-                    self.position = at
                     yield done
 
     def _usual(self, lines: list[bytes], chunk: bytes, begin: int, cut: int, end: int) -> _Block | None:

@@ -27,19 +27,13 @@ cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
 cdef extern from "_scan.h" nogil:
-    enum:
-        SCAN_STRING_OK
     unsigned SCAN_ESCAPE
     unsigned SCAN_HIGH
     unsigned SCAN_LONE
     const unsigned char *scan_line_end(const unsigned char *p, const unsigned char *end)
-    int scan_string(
-        const unsigned char *p, const unsigned char *end, const unsigned char **stop, unsigned *flags
-    )
     int scan_utf8_valid(const unsigned char *p, const unsigned char *end)
     size_t scan_utf8_replace(const unsigned char *p, const unsigned char *end, unsigned char *out)
     size_t scan_unescape(const unsigned char *p, const unsigned char *end, unsigned char *out)
-    const unsigned char *scan_number(const unsigned char *p, const unsigned char *end)
 
 cdef extern from "_json.h" nogil:
     enum:
@@ -49,7 +43,6 @@ cdef extern from "_json.h" nogil:
         JSON_FALSE
         JSON_NULL
         JSON_OBJECT
-        JSON_ARRAY
         JSON_OK
         JSON_INVALID
         JSON_TOO_DEEP
@@ -57,7 +50,6 @@ cdef extern from "_json.h" nogil:
         JSON_NOT_OBJECT
         JSON_INTEGER_NO
         JSON_INTEGER_EXACT
-        JSON_INTEGER_LENIENT
         JSON_SPANS
         JSON_PLAIN_KEY
     ctypedef struct json_edge:
