@@ -6,12 +6,14 @@ Each fault is one event in a stream that is right otherwise: which rule, how bad
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 
 import pytest
 
 import drafts
 import splits
+import vendors
 from drafts import REMOVE, delta, end, envelope, error, event, faults, run, sse, start, stop, tool_call, usage, whole
 
 HEAD = start()
@@ -376,7 +378,7 @@ def test_an_unknown_events_own_members_are_not_checked(llmstream):
 
 
 @pytest.mark.parametrize(
-    "value", ["1", '"x"', "null", "true", '{"text":"decoy"}', '[{"type":"usage"}]', "1e400", '"\\ud800"', "-0"]
+    "value", ["1", '"x"', "null", "true", '{"text":"decoy"}', '[{"type":"usage"}]', "1e400", '"\\ud83d\\ude00"', "-0"]
 )
 def test_unknown_members_change_nothing(llmstream, value):
     for place in ('{"v"', '"delta":{"text"', '"role"'):
@@ -829,6 +831,40 @@ def test_every_string_is_whole(llmstream):
             [found] = parser.feed(data)
             assert getattr(found, name) == "\ufffd"
             assert "L-SURROGATE" in drafts.rules_of(parser)
+
+
+@pytest.mark.parametrize("written", ["\\ud83d", "x\\uDE00y", "\\ude00\\ud83d", "\\ud83d\\\\ude00"])
+@pytest.mark.parametrize("form", ['"{}"', '["a","{}","{}"]', '{{"{}":1}}', '{{"a":[{{"b":"{}"}}]}}'])
+def test_a_half_outside_the_members_that_are_read_is_reported_once_an_event(llmstream, form, written):
+    value = form.replace("{}", written).replace("{{", "{").replace("}}", "}")
+    for member in ("unknown", "extensions"):
+        data = sse(
+            envelope("content.delta", 1, index=0, role="assistant", delta={"text": "a"})[:-1]
+            + f',"{member}":{value}}}',
+            "content.delta",
+        )
+        [found], recorded = second(llmstream, data)
+        assert found.text == "a"
+        assert recorded == [("L-SURROGATE", "error")]
+        json.dumps(found.extensions, ensure_ascii=False).encode()
+        with pytest.raises(llmstream.EnvelopeError, match="L-SURROGATE"):
+            llmstream.Parser(strict=True).feed(start() + data)
+
+
+def test_a_half_in_a_key_that_is_read_is_reported(llmstream):
+    data = sse(envelope("content.delta", 1, index=0, role="assistant", delta={"text": "a", "MARK": 1}), "content.delta")
+    _, recorded = second(llmstream, data.replace(b"MARK", b"te\\udc00xt"))
+    assert recorded == [("L-SURROGATE", "error")]
+
+
+@pytest.mark.parametrize("dialect", vendors.VENDORS)
+@pytest.mark.parametrize("shapes", [True, False])
+def test_a_half_anywhere_in_a_vendors_payload_is_reported(llmstream, dialect, shapes):
+    events = vendors.VENDORS[dialect](["aa", "bb", "cc", "dd", "ee"])
+    data = b"".join(events[:-2] + [events[-2].replace(b"{", b'{"x":["\\ud83d"],', 1)] + events[-1:])
+    parser = llmstream.Parser(dialect, shapes=shapes)
+    assert parser.feed_text(data) == "aabbccddee"
+    assert drafts.rules_of(parser) == ["L-SURROGATE"]
 
 
 def test_text_is_kept_by_index(llmstream):

@@ -21,6 +21,15 @@ def rows():
         yield row["name"], data, valid, json.loads(json.dumps(row.get("value_repr")))
 
 
+def has_half_a_pair(written: str | None) -> bool:
+    """Whether Python's reader finds half a surrogate pair in a JSON text, key or string (A-24)."""
+    try:
+        found = json.dumps(json.loads(written or "0"), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return False
+    return any("\ud800" <= character <= "\udfff" for character in found)
+
+
 def opening(data: bytes) -> bytes:
     return data.lstrip(b" \t\n\r")[:1]
 
@@ -49,8 +58,9 @@ def test_as_the_value_of_an_ignored_member(llmstream):
     )
     wrong = []
     ran = []
-    for number, (name, data, valid, _) in enumerate(rows()):
+    for number, (name, data, valid, written) in enumerate(rows()):
         body = head + data + tail
+        expected = ["L-SURROGATE"] if has_half_a_pair(written) else []
         for chunks in (
             None,
             [drafts.sse(body, "content.delta")],
@@ -67,7 +77,7 @@ def test_as_the_value_of_an_ignored_member(llmstream):
             deltas = [e for e in events if isinstance(e, llmstream.ContentDelta)]
             errors = [v.requirement for v in parser.violations if v.severity == "error"]
             right = (
-                [e.text for e in deltas] == ["ok"] and not errors
+                [e.text for e in deltas] == ["ok"] and errors == expected
                 if valid
                 else not deltas and errors in (["R5.1-3"], ["L-DEPTH"])
             )

@@ -53,6 +53,7 @@ typedef struct {
     json_span spans[JSON_SPANS]; /* strings and numbers in document order, never keys */
     int span_count;
     int spans_lost;
+    unsigned flags; /* scan_string's, of every key and string that was searched */
     size_t fault;
 } json_result;
 
@@ -199,7 +200,7 @@ SCAN_NOINLINE int json_walk(const unsigned char *data, size_t length, const json
     json_counts counts = {0, 0, 0, 0};
     int status;
     short leaf = -1, child = 0; /* of the value that comes next */
-    unsigned flags;
+    unsigned flags, all_flags = 0;
     unsigned char kind;
     const json_edge *edge;
 
@@ -227,6 +228,7 @@ value: /* p < end, no whitespace */
             p = stop;
             goto invalid;
         }
+        all_flags |= flags;
         if (SCAN_UNLIKELY(flags & SCAN_HIGH)) {
             const unsigned char *fault = scan_utf8_fault(p, stop);
             if (fault != stop) {
@@ -325,6 +327,7 @@ key: /* p < end, no whitespace */
             p = stop;
             goto invalid;
         }
+        all_flags |= flags;
         if (SCAN_UNLIKELY(flags & SCAN_HIGH)) {
             const unsigned char *fault = scan_utf8_fault(p, stop);
             if (fault != stop) {
@@ -427,6 +430,7 @@ done:
     out->found = counts.found;
     out->span_count = counts.spans;
     out->spans_lost = counts.lost;
+    out->flags = all_flags;
     out->fault = (size_t)(p - data);
     return status;
 #undef JSON_SPACE

@@ -81,6 +81,7 @@ cdef extern from "_json.h" nogil:
         json_span spans[56]
         int span_count
         int spans_lost
+        unsigned flags
     int json_walk(
         const unsigned char *data,
         size_t length,
@@ -820,6 +821,8 @@ cdef class Parser:
             return -2
         if result.duplicates:
             self._record(rules.DUPLICATE_KEY)
+        if result.flags & SCAN_LONE:
+            self._record(rules.LONE_SURROGATE)
         cdef json_leaf *leaf = self._leaf(result, LEAF_V)
         if not self._skip_version and not self._equals(base, leaf, b"1.0", 3):
             self._skip_version = True
@@ -939,8 +942,6 @@ cdef class Parser:
             same = not leaf.flags & SCAN_LONE and found == _decode(name, name_size)
             if (framed or name_size) and not same:
                 self._record(rules.TYPE_MISMATCH if name_size else rules.TYPE_WITHOUT_EVENT)
-            if leaf.flags & SCAN_LONE:
-                self._record(rules.LONE_SURROGATE)
         self._type_name = found
         encoded = found.encode()
         return _kind_of(<pointer> PyBytes_AS_STRING(encoded), <size_t> len(encoded))
@@ -977,8 +978,6 @@ cdef class Parser:
         if leaf == NULL or leaf.kind != JSON_STRING:
             self._record(rule)
             return None
-        if leaf.flags & SCAN_LONE:
-            self._record(rules.LONE_SURROGATE)
         return _text(base + leaf.start, leaf.length, leaf.flags, &self._scratch)
 
     cdef str _read_request_id(self, pointer base, json_result *result):
@@ -1006,8 +1005,6 @@ cdef class Parser:
         if not self._equals(base, role, b"assistant", 9):
             self._record(rules.BAD_ROLE)
             if role != NULL and role.kind == JSON_STRING:
-                if role.flags & SCAN_LONE:
-                    self._record(rules.LONE_SURROGATE)
                 other_role = _text(base + role.start, role.length, role.flags, &self._scratch)
         if delta == NULL or delta.kind != JSON_OBJECT:
             self._record(rules.BAD_DELTA)
@@ -1016,8 +1013,6 @@ cdef class Parser:
             if text == NULL or text.kind != JSON_STRING:
                 text = NULL
                 self._record(rules.BAD_TEXT)
-            elif text.flags & SCAN_LONE:
-                self._record(rules.LONE_SURROGATE)
         self._open(index)
         if self._text_only:
             if text != NULL:
@@ -1230,7 +1225,7 @@ cdef class Parser:
                 self._record(rules.NOT_OBJECT if status == JSON_NOT_OBJECT else rules.NOT_JSON)
             return -2
         cdef shape_found found
-        if self._started:
+        if self._started and not result.flags & SCAN_LONE:
             for at in range(self._tables.form_count):
                 if self._fit(&self._tables.forms[at], base, result, &found):
                     self._yield_form(&self._tables.forms[at], &found, data, size)
@@ -1259,7 +1254,7 @@ cdef class Parser:
         cdef unsigned long long bits
         cdef int at
         cdef Constant *constant
-        if leaf == NULL or leaf.kind != JSON_STRING or leaf.length == 0 or leaf.flags & SCAN_LONE:
+        if leaf == NULL or leaf.kind != JSON_STRING or leaf.length == 0:
             return False
         found.content = base + leaf.start
         found.content_size = leaf.length

@@ -568,9 +568,12 @@ class Parser:
             self._unread += 1
             self._record(rules.NOT_JSON if status == _INVALID else rules.NOT_OBJECT)
             return None
+        halves = "\\u" in text and payload.without_lone_surrogates(text)[1]
         if repeated:
             self._record(rules.DUPLICATE_KEY)
-        elif event == "content.delta" and self._usual_delta(value, source, start, stop):
+        if halves:
+            self._record(rules.LONE_SURROGATE)
+        elif not repeated and event == "content.delta" and self._usual_delta(value, source, start, stop):
             return True
         if value.get("v") != "1.0" and not self._skip_version:
             self._skip_version = True
@@ -614,7 +617,6 @@ class Parser:
             or type(index) is not int
             or self._blocks.get(index) is not False
             or type(text) is not str
-            or not (text.isascii() or _HALF.search(text) is None)
             or value.get("type") != "content.delta"
             or value.get("v") != "1.0"
             or value.get("role") != "assistant"
@@ -664,7 +666,6 @@ class Parser:
     def _whole(self, text: str) -> str:
         """A string without halves of surrogate pairs."""
         if not text.isascii() and _HALF.search(text):
-            self._record(rules.LONE_SURROGATE)
             return _HALF.sub("\ufffd", text)
         return text
 
@@ -812,17 +813,19 @@ class Parser:
         value = self._value(text)
         if value is None:
             return None
+        if "\\u" in text:
+            whole, halves = payload.without_lone_surrogates(text)
+            if halves:
+                self._record(rules.LONE_SURROGATE)
+                value = payload.loads(whole)
+                self._accept(self._call(dialect.translate, value, event or None), source, start, stop)
+                return None
         if self._started:
             for form in self._forms:
                 found = self._fit(form, value)
                 if found is not None:
                     self._yield_form(form, found, source, start, stop)
                     return form
-        if "\\u" in text:
-            whole, halves = payload.without_lone_surrogates(text)
-            if halves:
-                self._record(rules.LONE_SURROGATE)
-                value = payload.loads(whole)
         self._accept(self._call(dialect.translate, value, event or None), source, start, stop)
         return None
 
@@ -851,7 +854,7 @@ class Parser:
         """The fragment, index, call and token counts (-1: none) of a payload that has this form."""
         paths = self._paths
         content = _look_up(value, paths[form.content])
-        if type(content) is not str or not content or (not content.isascii() and _HALF.search(content)):
+        if type(content) is not str or not content:
             return None
         for leaf, constant in form.when:
             found = _look_up(value, paths[leaf])

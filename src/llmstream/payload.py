@@ -71,6 +71,8 @@ def without_lone_surrogates(text: str) -> tuple[str, bool]:
         return text, False
     import re
 
+    if re.search(r"\\u[dD][89a-fA-F]", text) is None:
+        return text, False
     pattern = r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)"
     found = False
 
