@@ -41,9 +41,15 @@ def test_paths(part):
     assert at("text", "a") is at([1], "a") is None
 
 
-def test_portable_and_compact(part):
+def test_written_and_compact(part):
     values = part("values")
-    assert values.portable({"a": 1, "b": INFINITY, "c": {"d": [-INFINITY]}, "e": "é"}) == {"a": 1, "e": "é"}
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    given = {"a": 1, "b": INFINITY, "c": {"d": [-INFINITY]}, "e": "é", "f": deep}
+    assert values.written(given).text == '{"a":1,"e":"é"}'
+    assert values.written({"a": [{"b": 1}]}).text == '{"a":[{"b":1}]}'
+    assert values.written({}) is values.written({"b": INFINITY}) is None
     assert values.compact({"b": "é", "a": [1, None, True]}) == '{"b":"é","a":[1,null,true]}'
     assert values.compact({"a": INFINITY}) == '{"a":Infinity}'
 

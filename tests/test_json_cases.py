@@ -111,3 +111,47 @@ def test_json_of_an_event_is_what_a_json_reader_finds(llmstream):
         except (RecursionError, ValueError):
             continue
         assert event.json() == expected, name
+
+
+def without_halves(value):
+    """The value with U+FFFD for every half of a surrogate pair (A-24)."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [without_halves(each) for each in value]
+    if isinstance(value, dict):
+        return {without_halves(name): without_halves(each) for name, each in value.items()}
+    return value
+
+
+NUMBERS = ["-0", "-1", "1e5", "1E+2", "-0.0", "1.5e-3", "1e400", "-1e400", "5E-324", "0.1e-400", "12e3", "1.0"]
+NUMBERS += ["1" * 18, "-" + "9" * 18, "1" * 19, "-" + "1" * 19, "9" * 400, "9" * 4300, "-" + "9" * 4300, "9" * 4301]
+NUMBERS += ["1" * 18 + ".5"]
+
+
+def test_what_a_dialect_is_given_is_what_a_json_reader_finds(llmstream):
+    given = []
+
+    class Seen(llmstream.Dialect):
+        name = "seen"
+
+        def translate(self, payload, event):
+            given.append(payload)
+            return []
+
+    def number(digits):
+        return int(digits) if len(digits.lstrip("-")) <= 4300 else float(digits)
+
+    texts = [data for _, data, valid, _ in rows() if valid]
+    texts += [f'[{each}, {{"a" : {each} , "a":{each}\n}}]'.encode() for each in NUMBERS]
+    for data in texts:
+        for body in (b'{"x":' + data + b"}", b' {\t"" : [ ' + data + b',1 ] , \r\n"\\u0078" :' + data + b"\n}  "):
+            given.clear()
+            parser = llmstream.Parser(Seen)
+            parser.feed_payload(body)
+            if drafts.rules_of(parser)[:1] == ["L-DEPTH"]:
+                assert body.count(b"[") + body.count(b"{") > 500
+                continue
+            text = body.decode("utf-8", "replace")
+            expected = without_halves(json.loads(text, parse_constant=refuse, parse_int=number))
+            assert repr(given) == repr([expected]), body[:100]

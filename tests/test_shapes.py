@@ -465,3 +465,27 @@ def test_near_misses_of_vendors(llmstream, dialect):
             assert outcome(llmstream, chunks, dialect="auto") == outcome(
                 llmstream, [data], dialect="auto", shapes=False
             )
+
+
+# Payloads that came in another framing than Server-Sent Events
+
+
+@pytest.mark.parametrize("shapes", [True, False])
+def test_bare_payloads_are_read_by_shapes_of_their_own(llmstream, shapes):
+    deltas = [
+        drafts.envelope("content.delta", n, index=0, role="assistant", delta={"text": "ab"}) for n in range(1, 41)
+    ]
+    parser = llmstream.Parser(shapes=shapes)
+    parser.feed(drafts.start())
+    texts = [event.text for each in deltas[:20] for event in parser.feed_payload(each.encode(), "content.delta")]
+    # The same text as a line of Server-Sent Events is a field that nobody knows, and no payload.
+    assert parser.feed(deltas[20].encode() + b"\n\n") == []
+    # What follows the payload, and another name, are never overlooked.
+    assert parser.feed_payload(deltas[20].encode() + b"}", "content.delta") == []
+    texts += [event.text for each in deltas[20:30] for event in parser.feed_payload(each.encode(), "content.delta")]
+    assert drafts.rules_of(parser) == ["R5.1-3"]
+    texts += [event.text for each in deltas[30:] for event in parser.feed_payload(each.encode(), "usage")]
+    assert texts == ["ab"] * 40
+    assert drafts.rules_of(parser) == ["R5.1-3"] + ["R5.2-5"] * 10
+    if llmstream.implementation == "cython":
+        assert parser.shape_hits >= 25 if shapes else parser.shape_hits == 0

@@ -115,6 +115,7 @@ cdef extern from "_shape.h" nogil:
     ctypedef struct shape:
         int form
         int id_spaced
+        int bare
         unsigned data_at
         unsigned end_at
         shape_span *spans
@@ -185,6 +186,9 @@ cdef inline str _text(pointer data, size_t size, unsigned flags, Bytes *scratch)
     return text
 
 
+include "_values.pxi"
+
+
 cdef int _add_span(
     shape_span *spans, int count, size_t *place, size_t start, size_t length, int kind
 ) noexcept:
@@ -248,6 +252,7 @@ cdef class Parser:
     cdef long long _open_index  # of a block known to be open
     cdef shape *_shapes[MAX_SHAPES]
     cdef int _shape_count
+    cdef bytes _bare_name  # of the frames that shapes were learned from
     cdef Bytes _scratch
     cdef Bytes _replaced
     cdef Bytes _texts
@@ -545,7 +550,7 @@ cdef class Parser:
         while p < end:
             if self._shape_count and not f.carried and not f.skipping:
                 self._in_place = True
-                after = self._match(p, end)
+                after = self._match(p, end, False)
                 if after != NULL:
                     p = after
                     continue
@@ -629,6 +634,10 @@ cdef class Parser:
         self._in_place = True
         self._chunk = data
         self._chunk_begin = begin
+        if self._shape_count and name == self._bare_name:
+            self._offset = offset
+            if self._match(begin, begin + len(data), True) != NULL:
+                return 0
         self._payload(
             offset,
             <pointer> PyBytes_AS_STRING(name),
@@ -636,7 +645,7 @@ cdef class Parser:
             False,
             begin,
             <size_t> len(data),
-            False,
+            self._use_shapes,
         )
         return 0
 
@@ -658,7 +667,7 @@ cdef class Parser:
         self._payload_bytes = None
         if not f.block_in_place and f.block_learnable and self._shape_count:
             # A carried event gets its one try now that it is complete.
-            after = self._match(f.block_begin, f.block_end)
+            after = self._match(f.block_begin, f.block_end, False)
             if after == f.block_end:
                 return 0
         self._payload(
@@ -698,7 +707,7 @@ cdef class Parser:
         self._settle()
         self._number += 1
         if learn != -2 and learnable and before == self._violation_count and not result.duplicates:
-            self._remember(learn, &result, missed)
+            self._remember(learn, &result, missed, NULL if framed else data, size, name, name_size)
         return 0
 
     # Recording
@@ -1230,21 +1239,15 @@ cdef class Parser:
                 if self._fit(&self._tables.forms[at], base, result, &found):
                     self._yield_form(&self._tables.forms[at], &found, data, size)
                     return at
-        text = _decode(base, base_size)
-        whole, halves = payload.without_lone_surrogates(text)
-        if halves:
+        if result.flags & SCAN_LONE:
             self._record(rules.LONE_SURROGATE)
-        value = self._value(whole)
-        if value is not None:
-            self._accept(self._call(dialect.translate, (value, event)), data, size)
+        value = self._value(base, base_size)
+        self._accept(self._call(dialect.translate, (value, event)), data, size)
         return -2
 
-    cdef object _value(self, str text):
-        try:
-            return payload.loads(text)
-        except RecursionError:
-            self._record(rules.TOO_DEEP)
-        return None
+    cdef object _value(self, pointer data, size_t size):
+        cdef pointer at = _skip_space(data)
+        return _read_value(&at, data + size, &self._scratch)
 
     cdef bint _fit(
         self, FormTable *form, pointer base, json_result *result, shape_found *found
@@ -1553,8 +1556,9 @@ cdef class Parser:
 
     # Shapes
 
-    cdef pointer _match(self, pointer p, pointer end) except? NULL:
-        """Reads the event at ``p`` by a learned shape; returns the place after it, or NULL."""
+    cdef pointer _match(self, pointer p, pointer end, bint bare) except? NULL:
+        """Reads the event at ``p`` by a learned shape; returns the place after it, or NULL. A bare payload has to end
+        at ``end``."""
         cdef int at
         cdef pointer after
         cdef shape *known
@@ -1571,8 +1575,12 @@ cdef class Parser:
                 return NULL
         for at in range(self._shape_count):
             known = self._shapes[at]
+            if known.bare != bare:
+                continue
             after = shape_apply(known, p, end, self._next_seq, &found)
             if after == NULL or <size_t> (after - p) > self._framer.max_event_size:
+                continue
+            if bare and after != end:
                 continue
             if known.form < 0:
                 if self._next_seq > MAX_SEQUENCE or not self._is_open(found.index):
@@ -1587,7 +1595,7 @@ cdef class Parser:
             if found.has_id:
                 bytes_set(&self._framer.id, found.id, found.id_size)
                 bytes_set(&self._framer.committed_id, found.id, found.id_size)
-            if self._in_place:
+            if self._in_place and not bare:
                 self._offset = self._framer.offset + <unsigned long long> (p - self._chunk_begin)
             if known.form >= 0:
                 self._yield_form(
@@ -1619,16 +1627,28 @@ cdef class Parser:
             return after
         return NULL
 
-    cdef int _remember(self, int form, json_result *result, unsigned missed) except -1:
-        """Learns the shape of an event that the careful path has just read without a violation."""
+    cdef int _remember(
+        self,
+        int form,
+        json_result *result,
+        unsigned missed,
+        pointer bare,
+        size_t size,
+        pointer name,
+        size_t name_size,
+    ) except -1:
+        """Learns the shape of an event that the careful path has just read without a violation. ``bare``: where it is a
+        payload that came without Server-Sent Events around it, under a name."""
         cdef shape *made
         cdef int at
         self._misses += 1
         if missed >= 8 and self._number & 63:
             return 0
-        made = self._learn(form, result)
+        made = self._learn(form, result, bare, size)
         if made == NULL:
             return 0
+        if bare != NULL:
+            self._bare_name_is(name, name_size)
         for at in range(self._shape_count):
             if shape_widen(self._shapes[at], made):
                 shape_free(made)
@@ -1640,6 +1660,22 @@ cdef class Parser:
         for at in range(self._shape_count - 1, 0, -1):
             self._shapes[at] = self._shapes[at - 1]
         self._shapes[0] = made
+        return 0
+
+    cdef int _bare_name_is(self, pointer name, size_t name_size) except -1:
+        """Shapes of bare payloads are of one name: those that were learned under another are forgotten."""
+        cdef bytes found = PyBytes_FromStringAndSize(<const char *> name, <Py_ssize_t> name_size)
+        cdef int at = 0
+        if found == self._bare_name:
+            return 0
+        self._bare_name = found
+        while at < self._shape_count:
+            if self._shapes[at].bare:
+                shape_free(self._shapes[at])
+                self._shape_count -= 1
+                self._shapes[at] = self._shapes[self._shape_count]
+            else:
+                at += 1
         return 0
 
     cdef int _slot(self, int form, short leaf) noexcept:
@@ -1662,25 +1698,27 @@ cdef class Parser:
             return SLOT_INPUT
         return SLOT_OUTPUT if leaf == table.output_tokens else -1
 
-    cdef shape *_learn(self, int form, json_result *result) except? NULL:
-        """The shape of the event just read, which lies from block_begin to block_end."""
+    cdef shape *_learn(self, int form, json_result *result, pointer bare, size_t size) except? NULL:
+        """The shape of the event just read, which lies from block_begin to block_end or is a bare payload."""
         cdef Framer *f = &self._framer
-        cdef pointer begin = f.block_begin
-        cdef unsigned data_at = <unsigned> (f.block_data - begin)
+        cdef pointer begin = f.block_begin if bare == NULL else bare
+        cdef pointer end = f.block_end if bare == NULL else bare + size
+        cdef pointer data = f.block_data if bare == NULL else bare
+        cdef unsigned data_at = <unsigned> (data - begin)
         cdef size_t place = 0
         cdef size_t start
         cdef size_t length
         cdef int kind
         cdef int at
         cdef int count = 0
-        cdef bint id_done = not f.has_id
-        cdef size_t brace = f.block_size - 1
+        cdef bint id_done = bare != NULL or not f.has_id
+        cdef size_t brace = size - 1
         cdef size_t padding = 0
         cdef shape_span spans[SHAPE_SPANS]
         cdef shape *made
         cdef unsigned char *copy
         while padding < brace and (
-            f.block_data[brace - padding - 1] == c" " or f.block_data[brace - padding - 1] == c"\t"
+            data[brace - padding - 1] == c" " or data[brace - padding - 1] == c"\t"
         ):
             padding += 1
         for at in range(result.span_count + 2):
@@ -1696,7 +1734,7 @@ cdef class Parser:
             else:
                 start = brace - padding
                 length = padding
-                kind = SLOT_SPACE if at == result.span_count and f.block_data[brace] == c"}" else -1
+                kind = SLOT_SPACE if at == result.span_count and data[brace] == c"}" else -1
             start += data_at
             # The id line may lie before the payload or after it.
             if not id_done and (at > result.span_count or f.id_at < start):
@@ -1705,7 +1743,7 @@ cdef class Parser:
             if kind >= 0:
                 count = _add_span(spans, count, &place, start, length, kind)
         # What is kept: everything but the values of slots.
-        start = <size_t> (f.block_end - begin)
+        start = <size_t> (end - begin)
         for at in range(count):
             if not spans[at].fixed:
                 start -= spans[at].value
@@ -1715,9 +1753,10 @@ cdef class Parser:
         if made == NULL:
             raise MemoryError()
         made.form = form
-        made.id_spaced = f.id_spaced
+        made.id_spaced = bare == NULL and f.id_spaced
+        made.bare = bare != NULL
         made.data_at = data_at
-        made.end_at = data_at + <unsigned> f.block_size
+        made.end_at = data_at + <unsigned> size
         copy = made.bytes
         place = 0
         for at in range(count):
@@ -1726,7 +1765,7 @@ cdef class Parser:
             memcpy(copy, begin + place, length)
             copy += length
             place += spans[at].gap + spans[at].value
-        memcpy(copy, begin + place, <size_t> (f.block_end - begin) - place)
+        memcpy(copy, begin + place, <size_t> (end - begin) - place)
         if not shape_compile(made):
             shape_free(made)
             return NULL

@@ -39,6 +39,7 @@ typedef struct {
     int span_count;
     int slot_count;
     int id_spaced; /* a space was stripped before the id */
+    int bare;      /* a payload that came without Server-Sent Events around it */
     unsigned char kinds[SHAPE_SLOTS];
     unsigned lengths[SHAPE_SLOTS + 1]; /* of the literals before, between and after the slots */
     int data_literal;                  /* the payload begins in this literal at this offset; likewise its end */
@@ -357,7 +358,8 @@ static inline int shape_same_skeleton(const shape *mine, const shape *other)
     const unsigned char *a = mine->bytes, *b = other->bytes;
     size_t rest;
     int at;
-    if (mine->form != other->form || mine->span_count != other->span_count || mine->id_spaced != other->id_spaced)
+    if (mine->form != other->form || mine->span_count != other->span_count || mine->id_spaced != other->id_spaced ||
+        mine->bare != other->bare)
         return 0;
     for (at = 0; at < mine->span_count; at++) {
         const shape_span *left = &mine->spans[at], *right = &other->spans[at];

@@ -53,8 +53,10 @@ def optional_integer(name: str, value: Any) -> int | None:
     return None if value is None else integer(name, value)
 
 
-def extensions(value: Mapping[str, Any] | None) -> str | None:
+def extensions(value: Mapping[str, Any] | payload.Written | None) -> str | None:
     """Extensions as compact JSON text, None where there are none; raises TypeError or ValueError for bad ones."""
+    if isinstance(value, payload.Written):
+        return value.text
     if not value:
         return None
     members = dict(value)

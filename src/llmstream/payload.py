@@ -10,10 +10,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["MAX_DEPTH", "canonical", "dumps", "first_value", "loads", "read", "without_lone_surrogates"]
+__all__ = ["MAX_DEPTH", "Written", "canonical", "dumps", "first_value", "loads", "read", "without_lone_surrogates"]
 
 MAX_DEPTH = 500
 """Nesting beyond this is refused where whole values are built: Python's own reader is recursive."""
+
+
+class Written:
+    """An object as the compact JSON text that was made of it already."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
 
 
 _decoders: list[Callable[[str], Any]] = []  # one, made when it is first needed to keep the import light
@@ -24,12 +33,15 @@ def _refuse(name: str) -> Any:
 
 
 def _bounded(digits: str) -> Any:
-    return int(digits) if len(digits) < 300 else float(digits)
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
 
 
 def loads(text: str) -> Any:
-    """The value of a JSON text as RFC 8259 defines it; raises ValueError otherwise. An integer of 300 digits or more
-    becomes a float, since Python refuses to convert digits without bound."""
+    """The value of a JSON text as RFC 8259 defines it; raises ValueError otherwise. An integer of more digits than
+    Python converts (4,300 unless told otherwise) becomes a float."""
     import json
 
     if not _decoders:

@@ -8,7 +8,7 @@ from ..declaration import Delta, parse_path
 from . import failures
 from .calls import Call, Calls
 from .counts import Counts
-from .values import at, members, number, portable, text, word
+from .values import at, members, number, text, word, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -331,11 +331,11 @@ class Dialect:
             extensions=self.extensions(call.extras),
         )
 
-    def extensions(self, extras: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        """``extras`` under the keys of this dialect, without those that are empty."""
+    def extensions(self, extras: Mapping[str, Any] | None) -> Any:
+        """``extras`` under the keys of this dialect, without those that are empty: what an event takes as its own."""
         if not extras:
             return None
-        return portable({f"{self.name}:{key}": value for key, value in extras.items() if value})
+        return written({f"{self.name}:{key}": value for key, value in extras.items() if value})
 
 
 PATHS = (

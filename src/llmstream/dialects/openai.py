@@ -140,7 +140,9 @@ class OpenAI(Dialect):
             if type(choice) is dict:
                 events += self.choice(position, choice, payload)
                 usages.append(choice.get("usage"))
-        events += self.count(_first(usages, "prompt_tokens"), _first(usages, "completion_tokens"))
+        usages = [usage for usage in usages if type(usage) is dict]
+        if usages:
+            events += self.count(_first(usages, "prompt_tokens"), _first(usages, "completion_tokens"))
         events += self.fail(failures.find(payload) or failures.find(groq))
         if choices is None:
             events += self.fail(failures.body(payload))
@@ -153,7 +155,8 @@ class OpenAI(Dialect):
         index = position if index is None else index
         self.see(index)
         delta = members(choice.get("delta"))
-        self._has_deltas = self._has_deltas or any(delta.get(name) for name in CONTENTS)
+        if not self._has_deltas:
+            self._has_deltas = any(map(delta.get, CONTENTS))
         if not self._has_deltas:
             # The whole answer at once, from a server that does not stream.
             delta = members(choice.get("message"))
@@ -168,15 +171,24 @@ class OpenAI(Dialect):
 
     def _content(self, index: int, delta: dict[str, Any], choice: dict[str, Any]) -> list[Event]:
         """Reasoning, text and what travels beside them."""
-        details = [members(each) for each in items(delta.get("reasoning_details"))]
-        thought = next(filter(None, (text(delta.get(name)) for name in THOUGHTS)), "")
-        thought = thought or "".join(text(each.get("text")) or text(each.get("summary")) for each in details)
-        logprobs = members(choice.get("logprobs"))
-        extras: dict[str, Any] = {name: items(delta.get(name)) for name in LISTS}
-        extras["reasoning_details"] = [each for each in details if each.get("signature") or each.get("data")]
-        extras["refusal"] = text(delta.get("refusal"))
-        extras["audio"] = members(delta.get("audio"))
-        extras["logprobs"] = logprobs if logprobs.get("content") or logprobs.get("refusal") else None
+        thought = ""
+        extras: dict[str, Any] = {}
+        for name in THOUGHTS:
+            thought = thought or text(delta.get(name))
+        if delta.get("reasoning_details"):
+            details = [members(each) for each in items(delta["reasoning_details"])]
+            thought = thought or "".join(text(each.get("text")) or text(each.get("summary")) for each in details)
+            extras["reasoning_details"] = [each for each in details if each.get("signature") or each.get("data")]
+        for name in LISTS:
+            if delta.get(name):
+                extras[name] = items(delta[name])
+        if delta.get("refusal"):
+            extras["refusal"] = text(delta["refusal"])
+        if delta.get("audio"):
+            extras["audio"] = members(delta["audio"])
+        logprobs = choice.get("logprobs")
+        if type(logprobs) is dict and (logprobs.get("content") or logprobs.get("refusal")):
+            extras["logprobs"] = logprobs
 
         events: list[Event] = []
         if thought:
@@ -184,7 +196,7 @@ class OpenAI(Dialect):
         content = delta.get("content")
         if type(content) is list:
             events += self._parts(index, content)
-        if text(content) or any(extras.values()):
+        if text(content) or (extras and any(extras.values())):
             events.append(self.delta(index, text(content), extras=extras))
         return events
 
@@ -206,11 +218,12 @@ class OpenAI(Dialect):
         return events
 
     def read_tool_calls(self, index: int, delta: dict[str, Any]) -> None:
-        for each in items(delta.get("tool_calls")):
-            if type(each) is dict:
-                self.read_tool_call(index, number(each.get("index")), each)
-        legacy = members(delta.get("function_call"))
-        if legacy:
+        calls, legacy = delta.get("tool_calls"), delta.get("function_call")
+        if calls:
+            for each in items(calls):
+                if type(each) is dict:
+                    self.read_tool_call(index, number(each.get("index")), each)
+        if legacy and type(legacy) is dict:
             self.read_tool_call(index, None, {"function": legacy})
 
     def read_tool_call(self, index: int, place: int | None, piece: dict[str, Any]) -> None:
@@ -229,5 +242,8 @@ class OpenAI(Dialect):
 
 
 def _first(usages: list[Any], name: str) -> int | None:
-    counts = (number(members(usage).get(name)) for usage in usages)
-    return next((count for count in counts if count is not None), None)
+    for usage in usages:
+        count = number(usage.get(name))
+        if count is not None:
+            return count
+    return None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ..declaration import Path
 
-__all__ = ["at", "compact", "items", "members", "number", "portable", "text", "unix_time", "whole", "word"]
+__all__ = ["at", "compact", "items", "members", "number", "text", "unix_time", "whole", "word", "written"]
 
 _paths: dict[str, Path] = {}
 
@@ -80,16 +80,21 @@ def at(value: Any, path: str | None) -> Any:
     return value
 
 
-def portable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of ``values`` that JSON can hold; what came as 1e400 was read as infinity, which it cannot."""
-    kept = {}
-    for name, value in values.items():
-        try:
-            payload.dumps(value)
-        except (RecursionError, ValueError):
-            continue
-        kept[name] = value
-    return kept
+def written(values: Mapping[str, Any]) -> payload.Written | None:
+    """Those of ``values`` that JSON can hold, as JSON text; what came as 1e400 was read as infinity, which it cannot.
+    None where nothing is left."""
+    try:
+        return payload.Written(payload.dumps(values)) if values else None
+    except (RecursionError, ValueError):
+        return written({name: value for name, value in values.items() if _is_portable(value)})
+
+
+def _is_portable(value: Any) -> bool:
+    try:
+        payload.dumps(value)
+    except (RecursionError, ValueError):
+        return False
+    return True
 
 
 def compact(value: dict[str, Any]) -> str:
