@@ -185,18 +185,41 @@ def test_interrupted(llmstream: Any) -> None:
 
 
 @posix
-@pytest.mark.parametrize("arguments", ["cat", "stats", "stats --format json"])
+@pytest.mark.parametrize("arguments", ["cat", "stats", "stats --format json", "check", "check --format json"])
 def test_standard_streams_that_are_closed(llmstream: Any, file: Any, arguments: str) -> None:
     path = file(BODY)
     assert shell(f"$LLMSTREAM {arguments} <&-").returncode == 2
     assert shell(f"$LLMSTREAM {arguments} {path} <&-").returncode == 0
-    assert shell(f"$LLMSTREAM {arguments} {path} >&-").returncode == 0
     assert shell(f"$LLMSTREAM {arguments} {path} 2>&-").returncode == 0
     assert shell(f"$LLMSTREAM {arguments} {path}.missing 2>&-").returncode == 2
 
 
+@posix
+@pytest.mark.parametrize("arguments", ["cat", "cat --format json", "stats", "check", "check --request"])
+def test_output_that_is_closed(llmstream: Any, file: Any, arguments: str) -> None:
+    """Nobody can have seen the output, so it is no success; also where standard error is closed too."""
+    done = shell(f"$LLMSTREAM {arguments} {file(BODY)} >&-")
+    assert done.returncode == 2
+    assert one_line(done.stderr.decode()) == "llmstream: standard output is closed\n"
+    assert shell(f"$LLMSTREAM {arguments} {file(BODY)} >&- 2>&-").returncode == 2
+
+
+@posix
+def test_output_that_is_closed_and_nothing_is_read(llmstream: Any) -> None:
+    for arguments in ("demo", "--version", "--help", "check --nonsense"):
+        assert shell(f"$LLMSTREAM {arguments} >&-").returncode == 2
+
+
+def test_no_output_in_this_process(llmstream: Any, capsys: Any, monkeypatch: Any, file: Any) -> None:
+    path = file(BODY)
+    for command in ("cat", "stats", "check"):
+        monkeypatch.setattr(sys, "stdout", None)
+        assert main(command, path) == 2
+        assert one_line(capsys.readouterr().err) == "llmstream: standard output is closed\n"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")
-@pytest.mark.parametrize("arguments", ["cat", "stats", "stats --format json"])
+@pytest.mark.parametrize("arguments", ["cat", "stats", "stats --format json", "check", "check --format json"])
 def test_output_that_cannot_be_written(llmstream: Any, file: Any, arguments: str) -> None:
     done = shell(f"$LLMSTREAM {arguments} {file(BODY)} >/dev/full")
     assert done.returncode == 2

@@ -75,3 +75,29 @@ def test_captures(make):
             reader = make()
             frames.read(reader, chunks)
             assert type(reader.chosen).__name__.startswith("Connect" if vendor == "connect" else "AWS"), row["file"]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "stream", "number", "offset", "reason"),
+    [
+        ("connect", envelope(0, b'{"a":1}'), 1, 12, "no end of the stream"),
+        ("connect", envelope(0, b'{"a":1}')[:-1], 0, 0, "frame cut"),
+        ("bedrock", STREAM[:-1], 2, len(STREAM) - len(message()), "frame cut"),
+    ],
+)
+def test_a_stream_without_the_framings_own_end(llmstream, dialect, stream, number, offset, reason):
+    """L-TAIL, where it was cut; and the end mark is missing too."""
+    for chunks in splits.some_ways(stream):
+        parser = llmstream.Parser(dialect)
+        for chunk in chunks:
+            parser.feed(chunk)
+        parser.close()
+        first, second = parser.violations
+        assert (first.requirement, first.severity, first.event, first.offset) == ("L-TAIL", "error", number, offset)
+        assert first.message.endswith(f"dropped: {reason}")
+        assert second.requirement == "R5.3.7-2"
+        assert not parser.complete
+    strict = llmstream.Parser(dialect, strict=True)
+    strict.feed(stream)
+    with pytest.raises(llmstream.IncompleteStreamError, match="L-TAIL"):
+        strict.close()

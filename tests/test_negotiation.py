@@ -35,6 +35,7 @@ def kit(llmstream: Any) -> Any:
         ("text/html;charset=utf-8", "text/html", {"charset": "utf-8"}),
         ('Text/HTML;Charset="utf-8"', "text/html", {"charset": "utf-8"}),
         ('text/html; charset="utf-8"', "text/html", {"charset": "utf-8"}),
+        ("text/html;charset=UTF-8", "text/html", {"charset": "utf-8"}),
     ],
 )
 def test_r9_1_1_a_media_type(kit: Any, value: str, essence: str, parameters: dict[str, str]) -> None:
@@ -132,6 +133,15 @@ def test_r7_2_1_an_endpoint_without_the_standard(kit: Any) -> None:
         ("garbage", "standard", "vendor"),
         (f"garbage, {STANDARD}", "standard", "standard"),
         (f'text/html; x=",{STANDARD}', "standard", "vendor"),
+        # A stream and JSON are UTF-8, whether they say so or not.
+        ("text/event-stream; charset=utf-8", "standard", "vendor"),
+        ('text/event-stream; charset="UTF-8"', "standard", "vendor"),
+        (f"{STANDARD}; charset=utf-8", "standard", "standard"),
+        ("application/json; charset=utf-8", "vendor", "vendor"),
+        ("text/event-stream; charset=utf-8; q=0, */*", "vendor", "vendor"),
+        ("text/event-stream; charset=iso-8859-1", None, None),
+        ("text/event-stream; charset=utf-16, application/json", "vendor", "vendor"),
+        ("text/event-stream; other=x", None, None),
     ],
 )
 def test_r7_3_1_the_format_of_a_response(
@@ -196,7 +206,11 @@ def test_the_closer_range_counts_and_not_the_higher_quality(kit: Any) -> None:
         ("a/b;Q=0.123", ["a/b; q=0.123"]),
         ("a/b;q=0.", ["a/b; q=0"]),
         ("a/b;q=0.5;x=y", ["a/b; x=y; q=0.5"]),
+        # A parameter q is the weight wherever it stands (section 12.5.1), and quoted it is the same (section 8.3.1).
         ('a/b;x=",";q="0.5", c/d', ['a/b; x=","; q=0.5', "c/d"]),
+        ('a/b;q="0"', ["a/b; q=0"]),
+        ('a/b;q="\\1"', ["a/b"]),
+        ('a/b;q="", a/c;q=" 1", a/d;q="1;x=y", a/e', ["a/e"]),
         ("a/b;q=2, a/c;q=-1, a/d;q=0.1234, a/e;q=1.001, a/f;q=x, a/g;q=.5, a/h;q=01, a/i;q=1e0, a/j", ["a/j"]),
         ("a/b;q=0.\u0661, a/b;q=0.5;q=0.5, */b, a, a/b c/d, e/f", ["e/f"]),
         ('a/b;x="\\"";y="\\, c/d", e/f', ['a/b; x="\\""; y=", c/d"', "e/f"]),
@@ -268,7 +282,46 @@ def test_what_a_header_cannot_hold(kit: Any, essence: str, parameters: Any) -> N
         kit.MediaType(essence, parameters)
 
 
-@pytest.mark.parametrize("quality", [-0.1, 1.1, float("nan")])
+@pytest.mark.parametrize("value", [5, 0, 3.5, True, ["a/b"], [97], {"a": 1}, object(), (97,)])
+def test_what_is_no_header_value(kit: Any, value: Any) -> None:
+    """Neither text nor bytes: bytes(5) would be five zeros."""
+    for read in (kit.parse_media_type, kit.parse_accept, kit.request_format, kit.response_format):
+        with pytest.raises(TypeError, match=type(value).__name__):
+            read(value)
+    with pytest.raises(TypeError, match=type(value).__name__):
+        kit.quality(value, kit.MediaType("a/b"))
+
+
+def test_any_bytes_are_a_header_value(kit: Any) -> None:
+    for kind in (bytes, bytearray, memoryview):
+        assert kit.parse_media_type(kind(b"a/b")) == kit.MediaType("a/b")
+        assert kit.parse_accept(kind(b"a/b")) == [kit.MediaRange(kit.MediaType("a/b"))]
+
+
+def test_charsets_are_compared_in_any_case(kit: Any) -> None:
+    """RFC 9110, section 8.3.2; of any other parameter the case counts."""
+    assert kit.MediaType("text/html", {"Charset": "UTF-8"}) == kit.MediaType("text/html", {"charset": "utf-8"})
+    assert kit.MediaType("a/b", {"x": "UTF-8"}) != kit.MediaType("a/b", {"x": "utf-8"})
+    plain = kit.MediaType("text/plain")
+    assert kit.quality("text/plain; charset=utf-8", plain) == 0  # it may be something else
+    assert kit.quality("text/plain; charset=utf-8", kit.MediaType("text/plain", {"charset": "UTF-8"})) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        *((0.0004, 0.001), (0.0001, 0.001), (5e-324, 0.001), (0.0016, 0.002), (0.5, 0.5), (1 / 3, 0.333), (0, 0.0)),
+        *((0.999, 0.999), (0.9996, 1.0), (1, 1.0)),
+    ],
+)
+def test_a_quality_is_what_a_header_can_say(kit: Any, given: float, kept: float) -> None:
+    """RFC 9110, section 12.4.2: three decimals; and 0, which is "not acceptable", is said by nothing but 0."""
+    made = kit.MediaRange(kit.MediaType("a/b"), given)
+    assert made.quality == kept
+    assert kit.parse_accept(str(made)) == [made]
+
+
+@pytest.mark.parametrize("quality", [-0.1, 1.1, float("nan"), -1e-9, 1 + 1e-9])
 def test_a_quality_is_from_0_to_1(kit: Any, quality: float) -> None:
     with pytest.raises(ValueError, match="quality"):
         kit.MediaRange(kit.MediaType("a/b"), quality)

@@ -50,6 +50,7 @@ PUBLIC = {
     "TextPart",
     "Tool",
     "ToolCall",
+    "Transcoder",
     "UnknownEvent",
     "UnknownPart",
     "check_tool_call",
@@ -60,12 +61,14 @@ PUBLIC = {
     "__version__",
     "aiter_events",
     "aiter_text",
+    "atranscode",
     "check",
     "implementation",
     "iter_events",
     "iter_text",
     "parse",
     "reorder",
+    "transcode",
 }
 
 # Modules that an import of the package must not bring along.

@@ -279,6 +279,35 @@ def test_r8_1_1_a_repr_shows_no_text(kit: Any) -> None:
     assert repr(request.messages[3]) == "Message(role='assistant', tool_calls=<1>)"
 
 
+def test_a_repr_is_bounded(kit: Any, llmstream: Any) -> None:
+    """Whatever the size of what a request holds; a model of usual length is shown."""
+    long = "x" * 100_000
+    message = {"role": long, "content": long, "name": long, "tool_call_id": long, "type": long}
+    call = {"id": long, "name": long, "arguments": long}
+    parts = [{"type": "text", "text": long}, {"type": "image", "media_type": long, "data": long}, {"type": long}]
+    body = {
+        "version": long,
+        "model": long,
+        "messages": [message, {**message, "content": parts}, {"role": "assistant", "tool_calls": [call] * 5000}] * 500,
+        "tools": [{"name": long, "description": long, "parameters": {long: long}}] * 2,
+        "parameters": {"max_tokens": 10**299, "temperature": 10**299, "top_p": 0.1, "stop_sequences": [long], long: 1},
+        "metadata": {long: long, "request_id": long},
+        "extensions": {long: long},
+        long: long,
+    }
+    request = kit.Request._of(body)
+    everything = [request, request.parameters, *request.messages[:3], *request.tools, *request.messages[1].parts]
+    for value in everything:
+        assert len(repr(value)) < 1000
+        assert long[:100] not in repr(value)
+    assert repr(request).startswith("Request(model=<100000 characters>, messages=<1500>")
+    assert repr(kit.Request._of({"model": "vendor/model-1-2026-01-01"})) == "Request(model='vendor/model-1-2026-01-01')"
+    assert repr(kit.Request._of({"model": "m" * 100})) == f"Request(model='{'m' * 100}')"
+    assert repr(kit.Request._of({})) == "Request(model=None)"
+    huge = kit.Request.from_json('{"parameters":{"temperature":' + "1" * 100_000 + "}}")
+    assert len(repr(huge.parameters)) < 1000
+
+
 def test_replace_keeps_what_it_does_not_change(kit: Any) -> None:
     request = kit.Request.from_json('{"model":"a","new":[1],"messages":[],"tools":[],"version":"1.0"}')
     changed = request.replace(model="b", tools=None, parameters=kit.Parameters(max_tokens=1), stream=True)

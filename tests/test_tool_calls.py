@@ -55,23 +55,23 @@ def test_r8_2_1_a_declared_tool(kit: Any, llmstream: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["get_weather ", "Get_weather", "rm -rf", "", None])
-def test_r8_2_1_a_tool_that_was_not_declared(kit: Any, llmstream: Any, name: str | None) -> None:
+def test_r5_3_4_3_r8_2_1_a_tool_that_was_not_declared(kit: Any, llmstream: Any, name: str | None) -> None:
     found = kit.check_tool_call(call(llmstream, "{}", name), tools(kit))
-    assert told(found) == [("R8.2-1", "name")]
+    assert told(found) == [("R5.3.4-3", "name")]
     assert found[0].severity == "error"
-    assert told(kit.check_tool_call(call(llmstream, "{}", "get_weather"), [])) == [("R8.2-1", "name")]
+    assert told(kit.check_tool_call(call(llmstream, "{}", "get_weather"), [])) == [("R5.3.4-3", "name")]
 
 
 def test_r8_2_1_a_tool_without_a_name_is_none(kit: Any, llmstream: Any) -> None:
     request = kit.Request.from_json('{"tools":[{"description":"d"},5,{"name":null}]}')
-    assert told(kit.check_tool_call(call(llmstream, "{}", None), request)) == [("R8.2-1", "name")]
+    assert told(kit.check_tool_call(call(llmstream, "{}", None), request)) == [("R5.3.4-3", "name")]
 
 
 @pytest.mark.parametrize("arguments", [None, "", "{", "{}{}", "{'city':1}", '{"city":NaN}', "[1,]", "x"])
 def test_r5_3_4_4_arguments_that_are_no_json(kit: Any, llmstream: Any, arguments: str | None) -> None:
     assert told(kit.check_tool_call(call(llmstream, arguments), tools(kit))) == [("R5.3.4-4", "arguments")]
     assert told(kit.check_tool_call(call(llmstream, arguments, "x"), tools(kit))) == [
-        ("R8.2-1", "name"),
+        ("R5.3.4-3", "name"),
         ("R5.3.4-4", "arguments"),
     ]
 
@@ -162,7 +162,7 @@ def test_the_schema_names_its_version(kit: Any, llmstream: Any) -> None:
 
 
 def test_another_check_of_the_schema(kit: Any, llmstream: Any) -> None:
-    rules = importlib.import_module("llmstream.request.rules")
+    rules = importlib.import_module("llmstream.rules")
     seen = []
 
     def check(schema: Any, arguments: Any) -> Any:
@@ -200,7 +200,7 @@ def test_r8_2_2_only_what_is_confirmed_may_run(kit: Any, llmstream: Any) -> None
         approved, refused = kit.screen_tool_calls(calls, tools(kit), confirm=confirm)
         assert approved == [right]
         assert [(call.id, told(found)) for call, found in refused] == [
-            ("2", [("R8.2-1", "name")]),
+            ("2", [("R5.3.4-3", "name")]),
             ("3", [("R8.2-2", "")]),
         ]
         assert asked == [(right, "get_weather"), (dangerous, "rm")]

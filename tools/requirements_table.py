@@ -3,8 +3,8 @@
     python tools/requirements_table.py [../shared/spec/requirements.md]
 
 A test shows a requirement whose id stands in it: in its name (``test_r4_3_1_2_...`` for R4.3.1-2), its docstring, its
-parameters or its body. A vector shows the one that it is about and those in its verdicts. A requirement that no bytes
-can show stands in ``conformance/deployment.md``.
+parameters, its body, or a table of cases that it uses. A vector shows the one that it is about and those in its
+verdicts. A requirement that no bytes can show stands in ``conformance/deployment.md``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 REQUIREMENTS = ROOT.parent / "shared" / "spec" / "requirements.md"
 DEPLOYMENT = ROOT / "conformance" / "deployment.md"
 NAMED = re.compile(r"(?<=_)r(a|[0-9]+(?:_[0-9]+)*)_([0-9]+)(?=_|$)")
-ID = re.compile(r"(?<![\w.-])(?:R[0-9]+(?:\.[0-9]+)*-[0-9]+|RA-[0-9]+|A-[0-9]+)(?![\w.]*\w)")
+ID = re.compile(r"(?<![\w.-])(?:R[0-9]+(?:\.[0-9]+)*-[0-9]+|RA-[0-9]+|A-[0-9]+|L-[A-Z0-9]+)(?![\w.]*\w)")
 
 
 def requirements(path: Path = REQUIREMENTS) -> list[str]:
@@ -40,23 +40,43 @@ def deployment() -> dict[str, str]:
 def shown() -> dict[str, list[str]]:
     """Each id with the tests and the files of vectors that show it."""
     found: dict[str, list[str]] = {}
-    for name, text in (*_tests(), *_vectors()):
-        for key in dict.fromkeys(ID.findall(text)):
-            found.setdefault(key, []).append(name)
+    for name, text in (*tests(), *_vectors()):
+        for key in ids_in(text):
+            if not key.startswith("L-"):
+                found.setdefault(key, []).append(name)
     return found
 
 
-def _tests() -> Iterator[tuple[str, str]]:
+def ids_in(text: str) -> list[str]:
+    """The ids that stand in a text, those of our own rules (``L-...``) too."""
+    return list(dict.fromkeys(ID.findall(text)))
+
+
+def tests() -> Iterator[tuple[str, str]]:
+    """Each test, as file::name, and all that it is made of."""
     for path in sorted((ROOT / "tests").glob("test_*.py")):
         if path.name == "test_requirements.py":
             continue
         text = path.read_text(encoding="utf-8")
-        lines = text.splitlines()
-        for node in ast.parse(text).body:
+        lines, body = text.splitlines(), ast.parse(text).body
+        tables = {name: _lines(lines, node) for node in body for name in _targets(node)}
+        for node in body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test_"):
-                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
                 named = [f"R{section.replace('_', '.').upper()}-{n}" for section, n in NAMED.findall(node.name)]
-                yield f"{path.name}::{node.name}", "\n".join([*named, *lines[first - 1 : node.end_lineno]])
+                parts = [_lines(lines, part) for part in (*node.decorator_list, node)]
+                used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+                cases = [table for name, table in tables.items() if name in used]
+                yield f"{path.name}::{node.name}", "\n".join([*named, *parts, *cases])
+
+
+def _lines(lines: list[str], node: ast.stmt | ast.expr) -> str:
+    return "\n".join(lines[node.lineno - 1 : node.end_lineno])
+
+
+def _targets(node: ast.stmt) -> list[str]:
+    """The names of constants that a statement of a module gives a value to: tables of cases among them."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper()]
 
 
 def _vectors() -> Iterator[tuple[str, str]]:

@@ -1384,7 +1384,7 @@ cdef class Parser:
         if reports:
             self._dialect.reports = []
             for rule in reports:
-                known = type(rule) is int and 0 < rule < len(rules.RULES)
+                known = type(rule) is int and rule in rules.STREAM
                 self._record(rule if known else rules.BAD_PAYLOAD)
         return 0
 

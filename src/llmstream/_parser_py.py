@@ -938,7 +938,7 @@ class Parser:
         if reports:
             self._dialect.reports = []
             for rule in reports:
-                self._record(rule if type(rule) is int and 0 < rule < len(rules.RULES) else rules.BAD_PAYLOAD)
+                self._record(rule if type(rule) is int and rule in rules.STREAM else rules.BAD_PAYLOAD)
 
     def _accept(self, events: list[Any], source: bytes, start: int, stop: int) -> None:
         """Numbers a dialect's events and takes note of what they say. The first one is a StreamStart, the only one."""

@@ -42,6 +42,9 @@ VERSION = "1.0"
 VENDOR_REQUESTS = ("application/json",)
 VENDOR_RESPONSES = (EVENT_STREAM, "application/json")
 
+ALWAYS_UTF8 = frozenset({EVENT_STREAM, "application/json"})
+"""What is UTF-8 by its definition, whether a parameter says so or not."""
+
 MAX_RANGES = 1000
 """How many ranges of an Accept header count."""
 
@@ -49,8 +52,8 @@ _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHI
 
 
 class MediaType:
-    """A media type: ``type`` and ``subtype`` in lower case, and ``parameters`` with their names in lower case. ``str``
-    of it is the value of a Content-Type header.
+    """A media type: ``type`` and ``subtype`` in lower case, and ``parameters`` with their names in lower case, as the
+    value of ``charset`` is. ``str`` of it is the value of a Content-Type header.
 
     Immutable. Raises ValueError where a header could not hold it.
     """
@@ -72,6 +75,8 @@ class MediaType:
             raise ValueError("not the names of parameters")
         if not all(map(_is_quotable, found.values())):
             raise ValueError("a parameter that a header cannot hold")
+        if "charset" in found:
+            found["charset"] = found["charset"].lower()
         set_once = object.__setattr__
         set_once(self, "type", kind.lower())
         set_once(self, "subtype", subtype.lower())
@@ -88,11 +93,15 @@ class MediaType:
         return dict(self._parameters)
 
     def includes(self, other: MediaType) -> bool:
-        """Whether this, read as a range, matches another: each part equal or ``*``, each parameter there and equal."""
+        """Whether this, read as a range, matches another: each part equal or ``*``, each parameter there and equal.
+        Where the other is UTF-8 by definition, ``charset=utf-8`` is there."""
+        there = other._parameters
+        if "charset" not in there and other.essence in ALWAYS_UTF8:
+            there = {**there, "charset": "utf-8"}
         return (
             self.type in ("*", other.type)
             and self.subtype in ("*", other.subtype)
-            and all(other._parameters.get(name) == value for name, value in self._parameters.items())
+            and all(there.get(name) == value for name, value in self._parameters.items())
         )
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
@@ -120,7 +129,8 @@ class MediaType:
 
 
 class MediaRange:
-    """One range of an Accept header: ``media_type``, which may have ``*``, and ``quality`` from 0 to 1."""
+    """One range of an Accept header: ``media_type``, which may have ``*``, and ``quality`` from 0 to 1, kept with the
+    three decimals that a header has; what is more than 0 stays so, since 0 refuses (RFC 9110, section 12.4.2)."""
 
     __slots__ = ("media_type", "quality")
     __match_args__ = ("media_type", "quality")
@@ -132,7 +142,7 @@ class MediaRange:
         if not 0 <= quality <= 1:
             raise ValueError("a quality is from 0 to 1")
         object.__setattr__(self, "media_type", media_type)
-        object.__setattr__(self, "quality", float(quality))
+        object.__setattr__(self, "quality", max(round(float(quality), 3), 0.001) if quality else 0.0)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"a MediaRange is immutable: {name}")
@@ -246,7 +256,7 @@ def response_headers() -> list[tuple[str, str]]:
 
 def parse_media_type(value: str | bytes | None) -> MediaType | None:
     """The media type of a Content-Type header; None where it is absent or breaks the grammar, also by two values for
-    one parameter."""
+    one parameter. Raises TypeError for what is neither text nor bytes."""
     text = _decoded(value)
     found = _media_type(text, 0)
     if found is None or found[1] != len(text):
@@ -259,7 +269,7 @@ def parse_media_type(value: str | bytes | None) -> MediaType | None:
 
 def parse_accept(value: str | bytes | None) -> list[MediaRange]:
     """The ranges of an Accept header, in their order. An element that breaks the grammar is left out; at most 1,000
-    are read."""
+    are read. Raises TypeError for what is neither text nor bytes."""
     text = _decoded(value)
     ranges: list[MediaRange] = []
     at = 0
@@ -287,11 +297,14 @@ def format_accept(ranges: Iterable[MediaRange | MediaType]) -> str:
     return ", ".join(map(str, ranges))
 
 
-def _decoded(value: str | bytes | None) -> str:
+def _decoded(value: Any) -> str:
     if value is None:
         return ""
-    text = value if isinstance(value, str) else bytes(value).decode("latin-1")
-    return text.strip(" \t")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        value = bytes(value).decode("latin-1")
+    elif not isinstance(value, str):
+        raise TypeError(f"the value of a header is a str or bytes, not {type(value).__name__}")
+    return str(value).strip(" \t")
 
 
 def _made(kind: str, parameters: list[tuple[str, str]]) -> MediaType | None:
@@ -303,7 +316,7 @@ def _made(kind: str, parameters: list[tuple[str, str]]) -> MediaType | None:
 
 
 def _range(kind: str, parameters: list[tuple[str, str]]) -> MediaRange | None:
-    """A range without its weight among the parameters, wherever that stands."""
+    """A range without its weight among the parameters: whichever is named q, wherever that stands (section 12.5.1)."""
     if kind.startswith("*/") and kind != "*/*":
         return None
     weights = [value for name, value in parameters if name == "q"]

@@ -8,6 +8,8 @@ import os
 import shutil
 import sys
 
+from .options import Unusable
+
 __all__ = ["colourful", "harmless", "prepare", "say", "visible", "width", "write"]
 
 # A stream could move the cursor, set the title or recolour the screen of whoever reads it.
@@ -20,11 +22,11 @@ _ONE_LINE = _CONTROLS | {0x09: 0x20, 0x0A: 0x20}
 
 
 def prepare() -> None:
-    """Makes standard output and error writable, whatever they are and can encode."""
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    """Makes standard output and error writable, whatever they can encode. Raises Unusable where there is no output."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        raise Unusable("standard output is closed")
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -51,7 +53,8 @@ def write(text: str) -> None:
 def say(message: str) -> None:
     """One line on standard error."""
     with contextlib.suppress(OSError, ValueError):  # nobody is there to be told
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         sys.stderr.write(f"llmstream: {visible(message, 500)}\n")
         sys.stderr.flush()
 

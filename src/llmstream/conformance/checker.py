@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from .. import payload
 from .._backend import Parser, Violation
-from ..errors import RequestError
-from ..rules import MAX_VIOLATIONS
+from ..rules import MAX_VIOLATIONS, NONE, RULES
 from ..source import chunks
 from .folded import unfold
 from .pairing import Pairing
@@ -18,8 +16,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from .._backend import Event
-    from ..request import Request, RequestViolation
-    from ..rules import Rule
+    from ..request import Request
+    from ..request.findings import Findings
     from ..source import Source
     from .wire import Block
 
@@ -43,11 +41,12 @@ def check(
 
     ``source`` is read as by ``parse``; ``request`` is a Request, its members, or its body. ``strict`` makes an error of
     every warning. ``folded`` joins JSON that a document has folded over lines without ``data:``; the source is then
-    held in memory. Raises TypeError where ``source`` cannot be read, and whatever reading it raises.
+    held in memory. Raises TypeError where ``source`` cannot be read, or where a mapping for ``request`` has what JSON
+    has no type for (bytes, a set, a name that is no str), and whatever reading ``source`` raises.
     """
     if source is None:
         read = _Requested(request, strict)
-        return report(read.violations, [], 0, 0, 0, strict)
+        return report(read.findings, [], 0, 0, 0, strict)
     checker = Checker(request=request, strict=strict, max_event_size=max_event_size)
     found = chunks(source)
     try:
@@ -134,7 +133,7 @@ class Checker:
             self._number += bool(events)
         count, errors = parser.violation_count + self._own_count, parser.error_count + self._own_errors
         found = sorted([*parser.violations, *self._own], key=_place)
-        return report(self._requested.violations, found, errors, count - errors, self._number, self._strict)
+        return report(self._requested.findings, found, errors, count - errors, self._number, self._strict)
 
     def _block(self, block: Block, events: list[Event]) -> None:
         count = self._parser.violation_count
@@ -152,13 +151,14 @@ class Checker:
                 self._note(rule, offset)
             self._is_ended = self._is_ended or event.type == "stream.end"
 
-    def _note(self, rule: Rule | None, offset: int) -> None:
-        if rule is None:
+    def _note(self, rule: int, offset: int) -> None:
+        if rule == NONE:
             return
+        broken = RULES[rule]
         self._own_count += 1
-        self._own_errors += rule.severity == "error"
+        self._own_errors += broken.severity == "error"
         if len(self._own) < MAX_VIOLATIONS:
-            self._own.append(Violation(rule.requirement, rule.severity, self._number, offset, rule.message))
+            self._own.append(Violation(broken.requirement, broken.severity, self._number, offset, broken.message))
 
 
 def _place(found: Violation) -> tuple[int, int]:
@@ -166,24 +166,30 @@ def _place(found: Violation) -> tuple[int, int]:
 
 
 class _Requested:
-    """A request in any of its forms: ``request`` is None where there is none that can be read."""
+    """A request in any of its forms: ``request`` is None where there is none that can be read, ``findings`` where none
+    was given."""
 
-    __slots__ = ("request", "violations")
+    __slots__ = ("findings", "request")
 
     def __init__(self, given: AnyRequest | None, strict: bool) -> None:
         self.request: Request | None = None
-        self.violations: list[RequestViolation] = []
+        self.findings: Findings | None = None
         if given is None:
             return
         from ..request import Request
+        from ..request.findings import Findings
+        from ..request.reading import json_of
 
-        try:
-            self.request = given if isinstance(given, Request) else Request.from_json(_body(given))
-        except RequestError as error:
-            self.violations = vars(error)["violations"]
+        fault = None
+        if not isinstance(given, (Request, bytes, bytearray, memoryview, str)):
+            given, fault = json_of(given)
+        if fault is not None:
+            self.findings = Findings(strict)
+            self.findings.add(*fault)
             return
-        self.violations = self.request.validate(strict=strict)
-
-
-def _body(given: Mapping[str, Any] | bytes | bytearray | memoryview | str) -> bytes | bytearray | memoryview | str:
-    return given if isinstance(given, (bytes, bytearray, memoryview, str)) else payload.dumps(dict(given))
+        read = given if isinstance(given, Request) else Request._read(given, strict=strict)
+        if isinstance(read, Findings):
+            self.findings = read
+            return
+        self.request = read
+        self.findings = read._examine(strict)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from .. import rules
 from .._backend import ContentStop, StreamEnd, StreamStart, ToolCall
-from ..rules import MAX_BLOCKS
-from . import rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
 
     from .._backend import Event
     from ..request import Request
-    from ..rules import Rule
 
 __all__ = ["Pairing"]
 
@@ -31,15 +29,15 @@ class Pairing:
         self._is_echoed = False
         self._called: set[int] = set()  # blocks with a tool.call, no more than a parser follows
 
-    def faults(self, event: Event) -> Iterator[Rule]:
-        """What is wrong with an event."""
+    def faults(self, event: Event) -> Iterator[int]:
+        """The rules that an event breaks."""
         if isinstance(event, StreamStart):
             if event.created is not None and event.created >= LATEST_SECONDS:
                 yield rules.MILLISECONDS
             yield from self._echo(event.request_id)
             self._is_echoed = event.request_id is not None
         elif isinstance(event, ToolCall):
-            if len(self._called) < MAX_BLOCKS:
+            if len(self._called) < rules.MAX_BLOCKS:
                 self._called.add(event.index)
             if self._tools is not None and event.name is not None and event.name not in self._tools:
                 yield rules.UNDECLARED_TOOL
@@ -50,7 +48,7 @@ class Pairing:
             # One that differs from that of stream.start is a violation of its own.
             yield from self._echo(event.request_id)
 
-    def _echo(self, request_id: str | None) -> Iterator[Rule]:
+    def _echo(self, request_id: str | None) -> Iterator[int]:
         if self._request_id is None or request_id == self._request_id:
             return
         yield rules.NOT_ECHOED if request_id is None else rules.ECHO_DIFFERS

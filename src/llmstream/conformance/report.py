@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from ..request import RequestViolation
+    from ..request.findings import Findings
 
 __all__ = ["Report", "report"]
 
@@ -20,12 +21,12 @@ __all__ = ["Report", "report"]
 class Report:
     """The verdict on a stream, a request, or both.
 
-    ``violations``     the first 1,000 of the request (a RequestViolation has a ``path``), then of the stream (a
-                       Violation has an ``event`` and an ``offset``), in their order; both have ``requirement``,
-                       ``severity`` and ``message``, and none holds text of stream or request
+    ``violations``     the first 1,000 of the request, and its first error (a RequestViolation has a ``path``), then of
+                       the stream (a Violation has an ``event`` and an ``offset``), in their order; both have
+                       ``requirement``, ``severity`` and ``message``, and none holds text of stream or request
     ``ok``             whether there is no error
-    ``error_count``    how many errors there were in all; in strict mode every violation is one
-    ``warning_count``  how many warnings
+    ``error_count``    how many errors there were in all, also beyond those; in strict mode every violation is one
+    ``warning_count``  how many warnings, in the same way
     ``event_count``    how many events were checked
 
     Immutable. ``to_text()`` has one line for each violation and one for the verdict, ``to_json()`` is one JSON object.
@@ -123,7 +124,7 @@ def _rebuild(errors: int, events: int, violations: list[Any], warnings: int) -> 
 
 
 def report(
-    of_request: list[RequestViolation],
+    of_request: Findings | None,
     of_stream: list[Violation],
     errors: int,
     warnings: int,
@@ -131,9 +132,11 @@ def report(
     strict: bool,
 ) -> Report:
     """A report of what was found; ``errors`` and ``warnings`` are those of the stream in all."""
-    of_both: list[Violation | RequestViolation] = [*of_request, *of_stream[:MAX_VIOLATIONS]]
-    bad = sum(violation.severity == "error" for violation in of_request)
-    errors, warnings = errors + bad, warnings + len(of_request) - bad
+    of_both: list[Violation | RequestViolation] = list(of_stream[:MAX_VIOLATIONS])
+    if of_request is not None:
+        of_both[:0] = of_request.found
+        errors += of_request.error_count
+        warnings += of_request.warning_count
     if strict:
         errors, warnings = errors + warnings, 0
         of_both = [_with(violation, "error") for violation in of_both]

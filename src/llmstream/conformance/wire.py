@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 
-from . import rules
+from .. import rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from ..rules import Rule
 
 __all__ = ["Block", "Splitter"]
 
@@ -57,8 +55,8 @@ class Block:
             self.has_other_after_data = self.has_other_after_data or self.data_lines > 0
             self.is_indented = self.is_indented or name.lstrip() in (b"data", b"event")
 
-    def fault(self, is_cut: bool) -> Rule | None:
-        """What is wrong with its form, the worst first; ``is_cut``: its data is not whole JSON."""
+    def fault(self, is_cut: bool) -> int:
+        """The rule that its form breaks, the worst first, or NONE; ``is_cut``: its data is not whole JSON."""
         if is_cut and self.has_other_after_data:
             return rules.FOLDED
         if self.is_indented:
@@ -73,7 +71,7 @@ class Block:
             return rules.DATA_BEFORE_EVENT
         if self.has_id_or_retry:
             return rules.ID_OR_RETRY
-        return rules.OTHER_LINE if self.has_other else None
+        return rules.OTHER_LINE if self.has_other else rules.NONE
 
 
 class Splitter:

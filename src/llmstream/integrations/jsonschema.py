@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ..request.rules import ARGUMENTS_REFUSED, SCHEMA_UNUSABLE
 from ..request.values import path_of
+from ..rules import ARGUMENTS_REFUSED, SCHEMA_UNUSABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from .findings import RequestViolation
 from .model import MEDIA_TYPE, VERSION, Message, Parameters, Request, Tool
 from .parts import AudioPart, DocumentPart, ImagePart, Part, TextPart, UnknownPart
-from .rules import RULES, RequestRule, RequestViolation
 from .tools import check_tool_call, screen_tool_calls
 
 TYPE_CHECKING = False
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MEDIA_TYPE",
-    "RULES",
     "VERSION",
     "AudioPart",
     "DocumentPart",
@@ -23,7 +22,6 @@ __all__ = [
     "Parameters",
     "Part",
     "Request",
-    "RequestRule",
     "RequestViolation",
     "TextPart",
     "Tool",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from .._backend import ToolCall
+from ..errors import RequestError
+from ..rules import REQUEST_NOT_OBJECT, ROLES
 from . import parts, values
+from .findings import Findings, refusal
 from .parts import Part, TextPart, View, lengths
-from .rules import NOT_OBJECT, ROLES, Findings, refusal
+from .reading import DEFAULT_MAX_SIZE, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +17,8 @@ if TYPE_CHECKING:
 
     from .._backend import Event
     from ..result import StreamResult
-    from .rules import RequestViolation
+    from .findings import RequestViolation
+    from .reading import Oddities
 
     Output = str | Iterable[Part]
 
@@ -25,6 +29,9 @@ MEDIA_TYPE = "application/llm-request+json"
 
 VERSION = "1.0"
 """Section 4.2."""
+
+MAX_SHOWN = 100
+"""How many characters of a model's name ``repr`` shows; of a longer one, their number."""
 
 
 class Message(View):
@@ -237,11 +244,11 @@ class Request(View):
     ``extensions`` are handed on as they are, never interpreted (sections 4.7 and 8.3).
     """
 
-    __slots__ = ("_findings",)
+    __slots__ = ("_oddities",)
     __match_args__ = ("model", "messages")
     known = frozenset({"version", "stream", "model", "messages", "tools", "parameters", "metadata", "extensions"})
 
-    _findings: tuple[tuple[int, str], ...]  # what was odd about the JSON that it was read from
+    _oddities: Oddities | None  # what was odd about the JSON that it was read from
 
     def __init__(
         self,
@@ -269,12 +276,12 @@ class Request(View):
         }
         _change(members, given)
         self._keep(members, extra)
-        object.__setattr__(self, "_findings", ())
+        object.__setattr__(self, "_oddities", None)
 
     @classmethod
     def _of(cls, members: dict[str, Any]) -> Self:
         made = super()._of(members)
-        object.__setattr__(made, "_findings", ())
+        object.__setattr__(made, "_oddities", None)
         return made
 
     @classmethod
@@ -283,7 +290,7 @@ class Request(View):
         data: bytes | bytearray | memoryview | str,
         *,
         strict: bool = False,
-        max_size: int = values.DEFAULT_MAX_SIZE,
+        max_size: int = DEFAULT_MAX_SIZE,
         max_depth: int = values.MAX_DEPTH,
     ) -> Self:
         """The request that a body holds.
@@ -291,18 +298,33 @@ class Request(View):
         Every JSON object gives a request, whatever is wrong with it: ``validate`` tells. Raises RequestError for what
         is no JSON object or exceeds a limit, and in strict mode for the first error that there is.
         """
-        value, found, fault = values.read(data, max_size=max_size, max_depth=min(max_depth, values.MAX_DEPTH))
-        if fault is None and not isinstance(value, dict):
-            fault = (NOT_OBJECT, "")
-        if fault is not None:
-            findings = Findings(strict)
-            for rule, path in (*found, fault):
-                findings.add(rule, path)
-            _raise(findings.found)
-        made = cls._of(value)
-        object.__setattr__(made, "_findings", tuple(found))
+        made = cls._read(data, strict=strict, max_size=max_size, max_depth=max_depth)
+        if isinstance(made, Findings):
+            raise refusal(made.found) or RequestError()
         if strict:
             made.raise_for_violations()
+        return made
+
+    @classmethod
+    def _read(
+        cls,
+        data: bytes | bytearray | memoryview | str,
+        *,
+        strict: bool,
+        max_size: int = DEFAULT_MAX_SIZE,
+        max_depth: int = values.MAX_DEPTH,
+    ) -> Self | Findings:
+        """The request that a body holds, or why there is none."""
+        value, odd, fault = read(data, max_size=max_size, max_depth=min(max_depth, values.MAX_DEPTH))
+        if fault is None and not isinstance(value, dict):
+            fault = (REQUEST_NOT_OBJECT, "")
+        if fault is not None:
+            findings = Findings(strict)
+            odd.tell(findings)
+            findings.add(*fault)
+            return findings
+        made = cls._of(value)
+        object.__setattr__(made, "_oddities", odd if odd.told else None)
         return made
 
     def to_json(self) -> bytes:
@@ -312,13 +334,18 @@ class Request(View):
     def validate(self, *, strict: bool = False) -> list[RequestViolation]:
         """What is wrong, in the order of the request. Lenient mode makes a warning of each deviation that has a
         harmless reading; there are 1,000 at most, and the first error is among them."""
-        from .validation import validate
+        return self._examine(strict).found
 
-        return validate(self._members, self._findings, strict)
+    def _examine(self, strict: bool) -> Findings:
+        from .validation import examine
+
+        return examine(self._members, self._oddities, strict)
 
     def raise_for_violations(self, *, strict: bool = True) -> None:
         """Raises RequestError if there is an error; all findings are its ``violations``."""
-        _raise(self.validate(strict=strict))
+        error = refusal(self.validate(strict=strict))
+        if error is not None:
+            raise error
 
     def replace(self, **changes: Any) -> Self:
         """A request with other values for some of the keywords of the constructor; None takes one away. Everything
@@ -401,19 +428,22 @@ class Request(View):
         return copy
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild_request, (type(self), values.write(self._members), self._findings))
+        return (_rebuild_request, (type(self), values.write(self._members), self._oddities))
 
     def _shown(self) -> str:
         groups = lengths(
             **{name: self._array(name) for name in ("messages", "tools")},
             **{name: self._object(name) for name in ("parameters", "metadata", "extensions")},
         )
-        return f"model={self.model!r}, {groups}" if groups else f"model={self.model!r}"
+        model = self.model
+        is_short = model is None or len(model) <= MAX_SHOWN
+        shown = f"model={model!r}" if is_short else f"model=<{len(model or '')} characters>"
+        return f"{shown}, {groups}" if groups else shown
 
 
-def _rebuild_request(kind: type[Request], text: bytes, findings: tuple[tuple[int, str], ...]) -> View:
+def _rebuild_request(kind: type[Request], text: bytes, oddities: Oddities | None) -> View:
     made = parts.rebuild(kind, text)
-    object.__setattr__(made, "_findings", findings)
+    object.__setattr__(made, "_oddities", oddities)
     return made
 
 
@@ -456,9 +486,3 @@ def _call(call: ToolCall) -> dict[str, Any]:
         "name": values.text("name", call.name),
         "arguments": values.text("arguments", call.arguments),
     }
-
-
-def _raise(found: list[RequestViolation]) -> None:
-    error = refusal(found)
-    if error is not None:
-        raise error

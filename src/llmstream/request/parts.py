@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..rules import MAX_INTEGER
+from ..rules import MAX_INTEGER, REQUEST_LOOSE_BASE64, REQUEST_NOT_BASE64, RULES
 from . import values
-from .rules import LOOSE_BASE64, NOT_BASE64, RULES
+from .reading import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class View:
 
 def rebuild(kind: type[View], text: bytes) -> View:
     """What a pickle holds."""
-    members, _, _ = values.read(text, max_size=MAX_INTEGER, max_depth=values.MAX_DEPTH)
+    members, _, _ = read(text, max_size=MAX_INTEGER, max_depth=values.MAX_DEPTH)
     return kind._of(members)
 
 
@@ -176,8 +176,8 @@ class MediaPart(Part):
         """The bytes of the file. The alphabet for URLs and absent padding are accepted; raises ValueError for
         anything else that is not base64 as RFC 4648 has it in section 4."""
         data = self.data
-        if base64_fault(data) == NOT_BASE64:
-            raise ValueError(f"data: {RULES[NOT_BASE64].message}")
+        if base64_fault(data) == REQUEST_NOT_BASE64:
+            raise ValueError(f"data: {RULES[REQUEST_NOT_BASE64].message}")
         from binascii import a2b_base64
 
         plain = data.rstrip("=").translate({0x2D: "+", 0x5F: "/"})
@@ -246,13 +246,13 @@ def base64_fault(data: str) -> int | None:
     digits = len(data) - padding
     rest = digits % 4
     if rest == 1 or (padding and padding != -digits % 4):
-        return NOT_BASE64
+        return REQUEST_NOT_BASE64
     if not _consists_of(data, digits, STANDARD_ALPHABET):
-        return LOOSE_BASE64 if _consists_of(data, digits, STANDARD_ALPHABET + b"-_") else NOT_BASE64
+        return REQUEST_LOOSE_BASE64 if _consists_of(data, digits, STANDARD_ALPHABET + b"-_") else REQUEST_NOT_BASE64
     if rest and not padding:
-        return LOOSE_BASE64
+        return REQUEST_LOOSE_BASE64
     if rest and data[digits - 1] not in ("AQgw" if rest == 2 else "AEIMQUYcgkosw048"):
-        return LOOSE_BASE64  # bits that encoders leave at zero (section 3.5)
+        return REQUEST_LOOSE_BASE64  # bits that encoders leave at zero (section 3.5)
     return None
 
 

@@ -3,12 +3,13 @@ request repeats them with their results."""
 
 from __future__ import annotations
 
+from .. import rules
 from .._backend import ContentDelta, ToolCall
-from ..rules import MAX_INTEGER
-from . import rules, values
+from .findings import Findings
 from .model import Message, Request
 from .parts import Part
-from .rules import Findings
+from .reading import read
+from .values import MAX_DEPTH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     from .._backend import Event
     from ..result import StreamResult
+    from .findings import RequestViolation
     from .model import Output, Tool
-    from .rules import RequestViolation
 
     Confirm = Callable[[ToolCall, Tool], bool]
     """Decides whether a call may run: ask the user where it has side effects. ``True``, and nothing else, allows."""
@@ -35,7 +36,7 @@ SCHEMA_CHECK = "llmstream.integrations.jsonschema"
 def check_tool_call(
     call: ToolCall, tools: Request | Iterable[Tool], *, schema: SchemaCheck | None = None
 ) -> list[RequestViolation]:
-    """What is wrong with a tool call, given the tools that the request declared: its name (R8.2-1), its arguments as
+    """What is wrong with a tool call, given the tools that the request declared: its name (R5.3.4-3), its arguments as
     JSON text (R5.3.4-4), and the arguments against the tool's JSON Schema (R8.2-1).
 
     ``schema`` does the last. Without it the library of the extra ``schema`` does, and where that is not installed the
@@ -66,7 +67,7 @@ def screen_tool_calls(
                 approved.append(call)
                 continue
             findings = Findings(strict=True)
-            findings.add(rules.NOT_CONFIRMED, "")
+            findings.add(rules.CALL_NOT_CONFIRMED, "")
             found = findings.found
         refused.append((call, found))
     return approved, refused
@@ -124,12 +125,12 @@ def _checked(
     if call.arguments is None:
         findings.add(rules.ARGUMENTS_NOT_JSON, "arguments")
         return tool, findings.found
-    arguments, odd, fault = values.read(call.arguments, max_size=MAX_INTEGER, max_depth=values.MAX_DEPTH)
+    arguments, odd, fault = read(call.arguments, max_size=rules.MAX_INTEGER, max_depth=MAX_DEPTH)
     if fault is not None:
-        rule = rules.ARGUMENTS_NOT_JSON if fault[0] == rules.NOT_JSON else fault[0]
+        rule = rules.ARGUMENTS_NOT_JSON if fault[0] == rules.REQUEST_NOT_JSON else fault[0]
         findings.add(rule, "arguments")
-    elif odd:  # what another reader of the same text may read otherwise
-        findings.add(odd[0][0], "arguments")
+    elif odd.told:  # what another reader of the same text may read otherwise
+        findings.add(odd.told[0][0], "arguments")
     elif tool is not None:
         check = schema or _installed()
         if check is not None:
