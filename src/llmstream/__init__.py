@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         check_tool_call,
         screen_tool_calls,
     )
+    from .transcoder import Transcoder, atranscode, transcode
 
 __all__ = [
     "AudioPart",
@@ -91,6 +92,7 @@ __all__ = [
     "TextPart",
     "Tool",
     "ToolCall",
+    "Transcoder",
     "UnknownEvent",
     "UnknownPart",
     "UpstreamError",
@@ -99,6 +101,7 @@ __all__ = [
     "__version__",
     "aiter_events",
     "aiter_text",
+    "atranscode",
     "check",
     "check_tool_call",
     "implementation",
@@ -107,6 +110,7 @@ __all__ = [
     "parse",
     "reorder",
     "screen_tool_calls",
+    "transcode",
 ]
 
 # What a reader of streams does not need is imported when it is asked for.
@@ -129,6 +133,9 @@ _LATER = {
     "UnknownPart": "request",
     "check_tool_call": "request",
     "screen_tool_calls": "request",
+    "Transcoder": "transcoder",
+    "atranscode": "transcoder",
+    "transcode": "transcoder",
 }
 
 

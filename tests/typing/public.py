@@ -88,6 +88,23 @@ def failed(error: llmstream.LLMStreamError, upstream: llmstream.UpstreamError) -
     assert_type(upstream.message, str)
 
 
+def transcoded(chunk: bytes, source: list[bytes]) -> None:
+    transcoder = llmstream.Transcoder("openai", model="m", request_id="r", reasoning="drop", max_event_size=10)
+    assert_type(transcoder.feed(chunk), bytes)
+    assert_type(transcoder.close(), bytes)
+    assert_type(transcoder.fail("overloaded", "words"), bytes)
+    assert_type(transcoder.complete, bool)
+    assert_type(transcoder.error, llmstream.StreamError | None)
+    assert_type(transcoder.stop_reasons, dict[int, str])
+    assert_type(transcoder.usage, llmstream.Usage | None)
+    assert_type(transcoder.violations, list[llmstream.Violation])
+    with llmstream.transcode(source, dialect=llmstream.Dialect, clock=lambda: 5) as pieces:
+        for piece in pieces:
+            assert_type(piece, bytes)
+        assert_type(pieces.transcoder, llmstream.Transcoder)
+    llmstream.Transcoder(reasoning="text")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
 def refused(parser: llmstream.Parser, event: llmstream.ContentDelta) -> None:
     parser.feed("text")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     event.text = "x"  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue]

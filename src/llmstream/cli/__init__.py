@@ -1,8 +1,8 @@
 """The command line. Each command is a module of this package with ``HELP``, ``arguments`` and
 ``run``.
 
-Exit status: 0 complete; 1 incomplete, an error in the stream, or violations that are errors; 2 input
-or arguments that cannot be used, and ``auto`` where no format fits; 130 interrupted, 141 where the
+Exit status: 0 complete; 1 incomplete, an error in the stream, or violations that are errors; 2 input,
+output or arguments that cannot be used, and ``auto`` where no format fits; 130 interrupted, 141 where the
 reader of the output went away.
 """
 
@@ -13,7 +13,7 @@ import os
 import sys
 
 from .. import __version__, implementation
-from . import cat, check, demo, stats
+from . import cat, check, convert, demo, stats
 from .options import Unusable, common
 from .terminal import prepare, say
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-COMMANDS = {"cat": cat, "stats": stats, "check": check, "demo": demo}
+COMMANDS = {"cat": cat, "stats": stats, "check": check, "convert": convert, "demo": demo}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status; ``argv`` is by default that of the process."""
-    prepare()
     try:
+        prepare()
         status = _run(argv)
         sys.stdout.flush()
     except Unusable as fault:
