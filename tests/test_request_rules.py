@@ -7,6 +7,7 @@ import copy
 import importlib
 import json
 import pickle
+import sys
 from typing import Any
 
 import pytest
@@ -360,6 +361,9 @@ def test_a_surrogate_in_a_str(kit: Any) -> None:
         ('"acme:x": {}', '"acme:x": {"model": 1, "model": 2}', "extensions.*", W),
         ('"acme:x": {}', '"acme:x": 1, "acme:x": {}', "extensions", W),
         ('"parameters": {}', '"parameters": {"name": 1, "name": 2}', "tools[0].parameters", W),
+        ('"acme:x": {}', '"acme:x": [[{"name": 1, "name": 2}]]', "extensions.*[0][0]", W),
+        ('"top_k": null', '"top_k": {"name": 1, "name": 2}', "parameters.*", W),
+        ('"user_id": 5', '"user_id": [{"name": 1, "name": 2}]', "metadata.user_id[0]", W),
     ],
 )
 def test_members_that_come_twice(kit: Any, old: str, new: str, path: str, severity: str) -> None:
@@ -368,8 +372,36 @@ def test_members_that_come_twice(kit: Any, old: str, new: str, path: str, severi
     request = kit.Request.from_json(text.replace(old, new, 1))
     assert told(request.validate(strict=True)) == [("L-DUPLICATE", path, severity)]
     assert told(request.validate()) == [("L-DUPLICATE", path, W)]
-    if "acme" not in new and 'parameters": {"name' not in new:
+    if '"name": 1, "name": 2' not in new and "acme" not in new:
         assert request == kit.Request.from_json(text)
+
+
+def test_members_that_come_twice_cost_the_same_however_deep_they_are(kit: Any, monkeypatch: Any) -> None:
+    """But for those that are told, whose path is as long as they are deep."""
+    reading = importlib.import_module("llmstream.request.reading")
+    monkeypatch.setattr(reading, "MAX_VIOLATIONS", 2)
+    few, many = (lines_to_read(kit, reading, 490, number) for number in (1000, 3000))
+    shallow_few, shallow_many = (lines_to_read(kit, reading, 1, number) for number in (1000, 3000))
+    assert many - few <= 1.2 * (shallow_many - shallow_few)
+
+
+def lines_to_read(kit: Any, module: Any, depth: int, number: int) -> int:
+    """How many lines of a module run while so many repeated members are read, at a depth."""
+    text = '{"y":' + "[" * depth + ",".join(['{"a":1,"a":2}'] * number) + "]" * depth + "}"
+    count = 0
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace if frame.f_code.co_filename == module.__file__ else None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        kit.Request.from_json(text)
+    finally:
+        sys.settrace(before)
+    return count
 
 
 def test_limits(kit: Any, llmstream: Any) -> None:

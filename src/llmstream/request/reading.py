@@ -34,6 +34,16 @@ DEFAULT_MAX_SIZE = 64 * 2**20
 """How many bytes of a request are read unless the caller says otherwise."""
 
 
+# The places of the objects whose members section 4 names, each item of an array as 0.
+OWN = frozenset(
+    {
+        *((), ("messages", 0), ("messages", 0, "content", 0), ("messages", 0, "tool_calls", 0)),
+        *(("tools", 0), ("parameters",), ("metadata",)),
+    }
+)
+MAX_OWN_STEPS = max(map(len, OWN))
+
+
 class Oddities:
     """What was odd about a JSON text that could be read: the first with their paths, all others counted by rule."""
 
@@ -181,11 +191,13 @@ def _settle_names(item: dict[str, Any], repeated: Any, has_halves: bool, here: A
 
 def _counts(place: Any) -> bool:
     """Whether the members of the object at this place are the draft's own, and not inside a value that is opaque."""
-    names = [step for step in _steps(place) if isinstance(step, str)]
-    return names in (
-        *([], ["messages"], ["messages", "content"], ["messages", "tool_calls"]),
-        *(["tools"], ["parameters"], ["metadata"]),
-    )
+    steps: list[Any] = []
+    while place is not None:
+        if len(steps) == MAX_OWN_STEPS:  # so that deep places cost no more than others
+            return False
+        place, step = place
+        steps.append(0 if isinstance(step, int) else step)
+    return tuple(reversed(steps)) in OWN
 
 
 def _steps(place: Any) -> list[Any]:
