@@ -23,7 +23,8 @@ def read(output: bytes) -> list[dict[str, Any]]:
         envelope = json.loads(data.removeprefix("data: "))
         assert event == f"event: {envelope['type']}"
         assert (envelope.pop("v"), envelope.pop("seq")) == ("1.0", seq)
-        assert envelope.pop("role", "assistant") == "assistant"
+        if envelope["type"] == "content.delta":
+            assert envelope.pop("role") == "assistant"
         found.append(envelope)
     return found
 

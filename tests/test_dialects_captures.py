@@ -17,7 +17,6 @@ CUT = {
     "gen-fb-vertexai-streaming-failure-prompt-blocked-safety-with-message": "the last event has no blank line",
     "gen-fb-vertexai-streaming-success-quotes-escaped": "no stop reason",
     "chat-rllm-with-extended-thinking-gpustack-qwen3-streams-thinking-content-when-av": "no stop reason",
-    "chat-vercel-anthropic-fallback-tool-call": "the last event has no blank line",
     "messages-antpy-incomplete-partial-json-response": "the last event has no blank line",
     "messages-antpy-tool-use-response": "the last event has no blank line",
     "converse-reqllm-validation-exception": "an exception",

@@ -75,7 +75,7 @@ def test_the_start_waits_for_the_model(llmstream):
     parser = llmstream.Parser("azure")
     assert parser.feed(body({"model": "", "created": 0, "choices": [], "prompt_filter_results": [{}]})) == []
     start, delta = parser.feed(body(chunk({"content": "a"})))
-    assert (start.model, start.created, delta.text) == ("m", 0, "a")
+    assert (start.model, start.created, delta.text) == ("m", 5, "a")
 
 
 def test_text_without_a_model_is_not_held_back(llmstream):
@@ -536,3 +536,17 @@ def test_events_of_another_kind_are_passed_over(llmstream):
     stream = b'event: tool.progress\ndata: {"p": 1}\n\n' + body({"choices": []}, chunk({"content": "a"}, "stop"), DONE)
     result = llmstream.parse(stream, dialect="openai")
     assert (result.text, result.complete, result.violation_count) == ("a", True, 0)
+
+
+def test_an_end_mark_without_its_blank_line_after_all_stop_reasons(llmstream):
+    chunk = b'data: {"id":"x","created":7,"model":"m","choices":[{"index":0,"delta":{"content":"a"}%s}]}\n\n'
+    head = chunk % b"" + chunk % b',"finish_reason":"stop"'
+    for tail in (b"", b"data: [DONE]\n\n", b"data: [DONE]\n", b"data: [DONE]"):
+        parser = llmstream.Parser("openai")
+        parser.feed(head + tail)
+        parser.close()
+        assert parser.complete, tail
+    parser = llmstream.Parser("openai")
+    parser.feed(chunk % b"" + b"data: [DONE]\n")
+    parser.close()
+    assert not parser.complete

@@ -181,3 +181,26 @@ def test_choices_are_bounded(llmstream, part):
         dialect.translate({"choices": [{"index": index, "finish_reason": "stop"}]}, None)
     assert not dialect.complete
     assert [e.type for e in dialect.finish(True)] == ["stream.end"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[" * 500 + "]" * 500, True),
+        ("[" * 501 + "]" * 501, False),
+        ('["' + "[" * 501 + '"]', True),
+        ('["' + "[" * 100_000, False),
+        ("[" * 100_000, False),
+        ("{}" * 501, False),
+        ("[" + ",".join(["{}"] * 501) + "]", True),
+        ("NaN", False),
+        ("1e400", True),
+    ],
+)
+def test_is_json_does_not_depend_on_the_callers_stack(part, text, found):
+    is_json = part("values").payload.is_json
+
+    def deeper(levels):
+        return is_json(text) if levels == 0 else deeper(levels - 1)
+
+    assert is_json(text) is deeper(300) is found

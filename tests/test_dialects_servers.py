@@ -242,3 +242,15 @@ def test_calls_of_snowflake(llmstream):
     )
     assert result.text == "Hm"
     assert [(c.id, c.name, c.arguments) for c in result.tool_calls] == [("t", "f", '{"a":1}')]
+
+
+def test_what_is_too_large_after_the_end_is_after_the_end(llmstream):
+    done = b'{"model":"m","message":{"role":"assistant","content":"hi"},"done":true,"done_reason":"stop"}\n'
+    big = b'{"x":"' + b"y" * 400 + b'"}\n'
+    for chunks in ((done + big,), (done, big)):
+        parser = llmstream.Parser("ollama", max_event_size=300)
+        for chunk in chunks:
+            parser.feed(chunk)
+        parser.close()
+        assert [violation.requirement for violation in parser.violations] == ["R5.3.7-1"]
+        assert parser.complete

@@ -814,7 +814,7 @@ def test_unknown_events_that_cannot_be_written(llmstream):
         ('"index":1,"index":2', {"index": 2}),
         ('"x":[{"y":1,"\\u0079":2}]', {"x": [{"y": 2}]}),
         ('"delta":{"text":"\\ud83d"}', {"delta": {"text": "\ufffd"}}),
-        (f'"x":{"9" * 5000}', {}),
+        (f'"x":{"9" * 400}', {"x": 10**400 - 1}),
     ],
 )
 def test_unknown_events_are_put_right(llmstream, members, found):
@@ -822,10 +822,7 @@ def test_unknown_events_are_put_right(llmstream, members, found):
     data = start() + f'event: x.y\ndata: {{"v":"1.0","seq":1,"type":"x.y",{members}}}\n\n'.encode() + end(2)
     output, transcoder = written(llmstream, data, "llm-stream")
     assert kinds(output) == ["stream.start", "x.y", "stream.end"]
-    if found:
-        assert read(output)[1] == {"type": "x.y", **found}
-    else:
-        assert members.encode() in output  # a number goes on as it came
+    assert read(output)[1] == {"type": "x.y", **found}
     assert (transcoder.complete, transcoder.left_out) == (True, 0)
 
 

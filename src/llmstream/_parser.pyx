@@ -597,7 +597,10 @@ cdef class Parser:
                 self._frame(frame.event, frame.data, self._framing_at + frame.offset)
             self._offset = self._framing_at + (error.offset or 0)
             self._seq = -1
-            self._record(rules.TOO_LARGE, self._framer.max_event_size)
+            if self._state == STATE_ENDED:
+                self._ended()
+            else:
+                self._record(rules.TOO_LARGE, self._framer.max_event_size)
             self._framing_failed = True
             self._number += 1
             return 0
@@ -1510,11 +1513,9 @@ cdef class Parser:
             return 0
         self._record(rules.TAIL_DELIVERED)
         was_complete = self._dialect is not None and self._dialect.complete
-        self._in_tail = True
+        self._in_tail = not was_complete
         f.block_learnable = False
         self._block(FRAMER_BLOCK)
-        if was_complete:
-            self._in_tail = False
         return 0
 
     cdef bint _is_whole(self, pointer data, size_t size) except -1:

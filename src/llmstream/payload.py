@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["MAX_DEPTH", "Written", "canonical", "dumps", "first_value", "loads", "read", "without_lone_surrogates"]
+__all__ = ["MAX_DEPTH", "Written", "canonical", "dumps", "first_value", "is_json", "loads", "read", "without_lone_surrogates"]
 
 MAX_DEPTH = 500
 """Nesting beyond this is refused where whole values are built: Python's own reader is recursive."""
@@ -60,6 +60,29 @@ def read(text: str) -> Any:
         return loads(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is JSON (RFC 8259), and not nested deeper than MAX_DEPTH."""
+    if text.count("{") + text.count("[") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+        return False
+    try:
+        loads(text)
+    except (RecursionError, ValueError):
+        return False
+    return True
+
+
+def _depth(text: str) -> int:
+    import re
+
+    depth = deepest = 0
+    # A string that is cut is one too: to try again within it would take quadratic time.
+    outside = re.sub(r'"(?:[^"\\]|\\.)*+"?', "", text, flags=re.DOTALL)
+    for bracket in re.findall(r"[\[{\]}]", outside):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def first_value(text: str) -> Any:

@@ -194,8 +194,10 @@ class Dialect:
             return events
         self._model = self._model or text(at(payload, self.model))
         self._request_id = self._request_id or text(at(payload, self.request_id))
-        if self._created is None:
-            self._created = self.moment(payload)
+        if not self._created:
+            # Some gateways' first chunk has a 0.
+            moment = self.moment(payload)
+            self._created = self._created if moment is None else moment
         if not (events or self._model or self._open or self._stopped):
             return events
         self._started = True
@@ -306,13 +308,13 @@ class Dialect:
         arguments = call.arguments
         if call.kind not in ("", "custom"):
             given: Any = arguments or "{}"
-            use = {"id": call.id, "name": call.name, "input": payload.loads(given) if is_json(given) else given}
+            use = {"id": call.id, "name": call.name, "input": payload.loads(given) if payload.is_json(given) else given}
             return self.delta(call.index, extras={call.kind: use})
         if call.kind == "custom":
             call.extras["custom"] = True
         elif not arguments and not self._cut:
             arguments = "{}"
-        elif call.broken or not is_json(arguments):
+        elif call.broken or not payload.is_json(arguments):
             self.reports.append(rules.ARGUMENTS_NOT_JSON)
             call.extras["invalid_arguments"] = True
         if not call.name:
@@ -371,12 +373,3 @@ def _forms(cls: type[Dialect]) -> tuple[Delta, ...]:
             common |= {"input_tokens": counts[0], "output_tokens": counts[1]}
             forms.append(Delta(**common, absent=("error",)))
     return tuple(forms)
-
-
-def is_json(arguments: str) -> bool:
-    """Whether a text is JSON (RFC 8259)."""
-    try:
-        payload.loads(arguments)
-    except (RecursionError, ValueError):
-        return False
-    return True

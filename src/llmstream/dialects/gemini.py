@@ -250,4 +250,4 @@ class Gemini(Dialect):
         if growing is not None:
             call, arguments = growing
             call.default = arguments.text()
-            call.broken = arguments.broken
+            call.broken = arguments.broken or self._cut

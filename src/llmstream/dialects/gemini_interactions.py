@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .. import payload as json_text
 from ..declaration import Delta
 from . import failures
-from .base import Dialect, is_json
+from .base import Dialect
 from .values import at, compact, items, members, number, text, unix_time
 
 TYPE_CHECKING = False
@@ -129,6 +130,6 @@ class GeminiInteractions(Dialect):
         arguments = step.get("arguments")
         whole = compact(arguments) if type(arguments) is dict and arguments else text(arguments)
         if call is not None and whole and not call.pieces and self.calls.charge(call, len(whole)):
-            call.default = whole if is_json(whole) else ""
+            call.default = whole if json_text.is_json(whole) else ""
         self.check_limit()
         return []

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-__all__ = ["PIECE", "ROOM", "has_repeated", "is_json", "pieces", "portable", "seconds", "size"]
+__all__ = ["PIECE", "ROOM", "has_repeated", "pieces", "portable", "seconds", "size"]
 
 ROOM = 15 * 2**20
 """Bytes of the large member of an event: readers take 16 MiB by default, and names and ids go beside it."""
@@ -23,7 +23,6 @@ LATEST_SECONDS = 10**11
 """The year 5138. What is larger was counted in milliseconds, or finer."""
 
 _HALF = re.compile("[\ud800-\udfff]")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # one that is cut too: to try again within it is quadratic
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -57,17 +56,6 @@ def portable(extensions: Mapping[str, Any], room: int) -> tuple[dict[str, Any], 
     return kept, used
 
 
-def is_json(text: str) -> bool:
-    """Whether a text is JSON (RFC 8259), and not nested too deep for those who build its values."""
-    if text.count("{") + text.count("[") > payload.MAX_DEPTH and _depth(text) > payload.MAX_DEPTH:
-        return False
-    try:
-        payload.loads(text)
-    except (RecursionError, ValueError):
-        return False
-    return True
-
-
 def has_repeated(text: str) -> bool:
     """Whether an object in JSON text has a member twice (resolution A-16). Raises ValueError or RecursionError."""
     import json
@@ -82,14 +70,6 @@ def has_repeated(text: str) -> bool:
 
     json.loads(text, object_pairs_hook=look, parse_int=float)
     return found
-
-
-def _depth(text: str) -> int:
-    depth = deepest = 0
-    for bracket in re.findall(r"[\[{\]}]", _STRING.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def seconds(created: int) -> int:

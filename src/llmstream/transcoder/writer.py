@@ -17,7 +17,7 @@ from .._backend import (
 from .._registry import STANDARD
 from ..encoder import Encoder
 from .blocks import Blocks
-from .members import PIECE, ROOM, has_repeated, is_json, pieces, portable, seconds, size
+from .members import PIECE, ROOM, has_repeated, pieces, portable, seconds, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ class Writer:
         if extensions.get(f"{space}:custom") is True and not self._is_standard:
             # Free text, which is a string in JSON.
             arguments = payload.dumps(arguments)
-        is_whole = is_json(arguments) and not extensions.get(f"{space}:invalid_arguments")
+        is_whole = payload.is_json(arguments) and not extensions.get(f"{space}:invalid_arguments")
         is_small = len(arguments) <= PIECE or size(payload.dumps(arguments)) <= ROOM
         is_confirmed = self._confirmed is None or event.index in self._confirmed
         if not (is_whole and is_small and is_confirmed):
