@@ -25,7 +25,9 @@ class Written:
         self.text = text
 
 
-_decoders: list[Callable[[str], Any]] = []  # one, made when it is first needed to keep the import light
+# One of each, made when it is first needed to keep the import light.
+_decoders: list[Callable[[str], Any]] = []
+_encoders: list[Callable[[Any], str]] = []
 
 
 def _refuse(name: str) -> Any:
@@ -95,9 +97,11 @@ def first_value(text: str) -> Any:
 
 def dumps(value: Any) -> str:
     """Compact JSON text; raises TypeError or ValueError for what JSON cannot hold."""
-    import json
+    if not _encoders:
+        import json
 
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        _encoders.append(json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode)
+    return _encoders[0](value)
 
 
 def without_lone_surrogates(text: str) -> tuple[str, bool]:
