@@ -56,6 +56,17 @@ if TYPE_CHECKING:
         screen_tool_calls,
     )
     from .transcoder import Transcoder, atranscode, transcode
+    from .translation import (
+        Loss,
+        StreamTranslator,
+        Translated,
+        VendorWriter,
+        atranslate_stream,
+        from_vendor,
+        to_vendor,
+        translate_stream,
+        writer_for,
+    )
 
 __all__ = [
     "AudioPart",
@@ -73,6 +84,7 @@ __all__ = [
     "IncompleteStreamError",
     "LLMStreamError",
     "LifecycleError",
+    "Loss",
     "Message",
     "Parameters",
     "Parser",
@@ -89,28 +101,36 @@ __all__ = [
     "StreamError",
     "StreamResult",
     "StreamStart",
+    "StreamTranslator",
     "TextPart",
     "Tool",
     "ToolCall",
     "Transcoder",
+    "Translated",
     "UnknownEvent",
     "UnknownPart",
     "UpstreamError",
     "Usage",
+    "VendorWriter",
     "Violation",
     "__version__",
     "aiter_events",
     "aiter_text",
     "atranscode",
+    "atranslate_stream",
     "check",
     "check_tool_call",
+    "from_vendor",
     "implementation",
     "iter_events",
     "iter_text",
     "parse",
     "reorder",
     "screen_tool_calls",
+    "to_vendor",
     "transcode",
+    "translate_stream",
+    "writer_for",
 ]
 
 # What a reader of streams does not need is imported when it is asked for.
@@ -136,6 +156,15 @@ _LATER = {
     "Transcoder": "transcoder",
     "atranscode": "transcoder",
     "transcode": "transcoder",
+    "Loss": "translation",
+    "StreamTranslator": "translation",
+    "Translated": "translation",
+    "VendorWriter": "translation",
+    "atranslate_stream": "translation",
+    "from_vendor": "translation",
+    "to_vendor": "translation",
+    "translate_stream": "translation",
+    "writer_for": "translation",
 }
 
 
