@@ -34,6 +34,10 @@ cdef extern from "_scan.h" nogil:
     int scan_utf8_valid(const unsigned char *p, const unsigned char *end)
     size_t scan_utf8_replace(const unsigned char *p, const unsigned char *end, unsigned char *out)
     size_t scan_unescape(const unsigned char *p, const unsigned char *end, unsigned char *out)
+    size_t scan_utf8_count(const unsigned char *p, const unsigned char *end, unsigned *greatest)
+    void scan_utf8_fill_1(const unsigned char *p, const unsigned char *end, unsigned char *out)
+    void scan_utf8_fill_2(const unsigned char *p, const unsigned char *end, unsigned short *out)
+    void scan_utf8_fill_4(const unsigned char *p, const unsigned char *end, unsigned int *out)
 
 cdef extern from "_json.h" nogil:
     enum:
@@ -157,6 +161,7 @@ cdef Py_ssize_t MAX_BLANKS = 1024
 cdef int MAX_SWITCHES = 4  # a dialect found may itself have to find out which
 cdef Py_ssize_t MAX_PENDING = 64
 cdef Py_ssize_t MAX_PENDING_SIZE = 64 * 1024
+cdef size_t SHORT_TEXT = 128
 cdef size_t KEPT_CAPACITY = 16 * 1024  # a buffer over this is given back after its event
 
 cdef enum:
@@ -170,15 +175,38 @@ include "_framing.pxi"
 include "_envelope.pxi"
 
 
+cdef str _valid(pointer data, size_t size):
+    """UTF-8 that was found valid as a str: short text faster than the interpreter's decoder, which has to check."""
+    cdef unsigned greatest = 0
+    cdef unsigned int character = 0
+    cdef size_t count
+    cdef str text
+    if size > SHORT_TEXT:
+        return PyUnicode_DecodeUTF8(<const char *> data, <Py_ssize_t> size, NULL)
+    count = scan_utf8_count(data, data + size, &greatest)
+    if count <= 1:
+        scan_utf8_fill_4(data, data + size, &character)
+        return PyUnicode_FromOrdinal(<int> character) if count else ""
+    if greatest < 0xC4:
+        text = PyUnicode_New(<Py_ssize_t> count, 127 if greatest < 0x80 else 255)
+        scan_utf8_fill_1(data, data + size, <unsigned char *> PyUnicode_DATA(text))
+    elif greatest < 0xF0:
+        text = PyUnicode_New(<Py_ssize_t> count, 0xFFFF)
+        scan_utf8_fill_2(data, data + size, <unsigned short *> PyUnicode_DATA(text))
+    else:
+        text = PyUnicode_New(<Py_ssize_t> count, 0x10FFFF)
+        scan_utf8_fill_4(data, data + size, <unsigned int *> PyUnicode_DATA(text))
+    return text
+
+
 cdef inline str _text(pointer data, size_t size, unsigned flags, Bytes *scratch):
     """The body of a JSON string as a str."""
     cdef str text
     if flags & SCAN_ESCAPE:
         bytes_reserve(scratch, size)
-        size = scan_unescape(data, data + size, scratch.data)
-        return PyUnicode_DecodeUTF8(<const char *> scratch.data, <Py_ssize_t> size, NULL)
+        return _valid(scratch.data, scan_unescape(data, data + size, scratch.data))
     if flags & SCAN_HIGH:
-        return PyUnicode_DecodeUTF8(<const char *> data, <Py_ssize_t> size, NULL)
+        return _valid(data, size)
     if size <= 1:
         return PyUnicode_FromOrdinal(data[0]) if size else ""
     text = PyUnicode_New(<Py_ssize_t> size, 127)
@@ -702,6 +730,7 @@ cdef class Parser:
         cdef json_result result
         cdef unsigned long long before = self._violation_count
         cdef unsigned missed = self._misses
+        cdef pointer bare = NULL
         cdef int learn  # the form by which a shape may be learned; -2: none
         if self._dialect is None:
             learn = self._envelope(name, name_size, framed, data, size, &result)
@@ -710,7 +739,9 @@ cdef class Parser:
         self._settle()
         self._number += 1
         if learn != -2 and learnable and before == self._violation_count and not result.duplicates:
-            self._remember(learn, &result, missed, NULL if framed else data, size, name, name_size)
+            if not framed:
+                bare = data
+            self._remember(learn, &result, missed, bare, size, name, name_size)
         return 0
 
     # Recording

@@ -938,6 +938,44 @@ SCAN_NOINLINE size_t scan_unescape(const unsigned char *p, const unsigned char *
     return written;
 }
 
+/* ---- UTF-8 that was found valid, as characters of 1, 2 or 4 bytes ---- */
+
+/* How many characters; *greatest: the greatest byte, which tells how wide they have to be. */
+SCAN_INLINE size_t scan_utf8_count(const unsigned char *p, const unsigned char *end, unsigned *greatest)
+{
+    size_t count = 0;
+    unsigned most = 0;
+    for (; p < end; p++) {
+        count += (*p & 0xC0) != 0x80;
+        most = *p > most ? *p : most;
+    }
+    *greatest = most;
+    return count;
+}
+
+#define SCAN_UTF8_FILL(name, character) \
+    SCAN_INLINE void name(const unsigned char *p, const unsigned char *end, character *out) \
+    { \
+        while (p < end) { \
+            uint32_t value = *p++; \
+            if (value >= 0xF0) { \
+                value = (value & 0x07) << 18 | (uint32_t)(p[0] & 0x3F) << 12 | (uint32_t)(p[1] & 0x3F) << 6 | (p[2] & 0x3F); \
+                p += 3; \
+            } else if (value >= 0xE0) { \
+                value = (value & 0x0F) << 12 | (uint32_t)(p[0] & 0x3F) << 6 | (p[1] & 0x3F); \
+                p += 2; \
+            } else if (value >= 0x80) { \
+                value = (value & 0x1F) << 6 | (p[0] & 0x3F); \
+                p += 1; \
+            } \
+            *out++ = (character)value; \
+        } \
+    }
+
+SCAN_UTF8_FILL(scan_utf8_fill_1, uint8_t)
+SCAN_UTF8_FILL(scan_utf8_fill_2, uint16_t)
+SCAN_UTF8_FILL(scan_utf8_fill_4, uint32_t)
+
 /* ---- numbers ---- */
 
 /* End of the longest RFC 8259 number at p, or NULL. A point or exponent without digits makes it no number. */
