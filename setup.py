@@ -1,7 +1,7 @@
-"""The compiled twin; everything declarative stands in pyproject.toml. Read from the environment:
+"""The compiled twins; everything declarative stands in pyproject.toml. Read from the environment:
 
-LLMSTREAM_EXTENSIONS  auto (default): build it, or go on without where that fails
-                      require: fail where it cannot be built; skip: do not try
+LLMSTREAM_EXTENSIONS  auto (default): build them, or go on without where that fails
+                      require: fail where they cannot be built; skip: do not try
 LLMSTREAM_COVERAGE    1: with line tracing, for coverage of the .pyx
 """
 
@@ -43,13 +43,12 @@ def extensions():
         return []
     from Cython.Build import cythonize  # a pure build does without
 
-    parser = Extension(
-        "llmstream._parser",
-        ["src/llmstream/_parser.pyx"],
-        depends=[str(path) for kind in ("*.h", "*.pxi") for path in Path("src/llmstream").glob(kind)],
-        define_macros=MACROS,
-    )
-    found = cythonize([parser], compiler_directives=DIRECTIVES, force=True)
+    included = [str(path) for kind in ("*.h", "*.pxi") for path in Path("src/llmstream").glob(kind)]
+    sources = [
+        Extension(f"llmstream.{name}", [f"src/llmstream/{name}.pyx"], depends=included, define_macros=MACROS)
+        for name in ("_parser", "_writer")
+    ]
+    found = cythonize(sources, compiler_directives=DIRECTIVES, force=True)
     for extension in found:
         extension.optional = MODE == "auto"  # cythonize() drops it from its input
     return found

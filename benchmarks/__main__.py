@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from . import machine, memory, plan, plots, report, scaling, startup, twins
+from . import machine, memory, plan, plots, producing, report, scaling, startup, twins
 from .progress import Progress
 from .readers import Reader, Run, table
 from .readers.schema import SCHEMAS
@@ -131,6 +131,8 @@ class Session:
     # Other figures
 
     def _figures(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        for twin in self.twins:
+            yield f"encoder {twin}", lambda twin=twin: self._encoder(twin)  # type: ignore[misc]
         if self.options.check:
             return
         for twin in self.twins:
@@ -200,6 +202,15 @@ class Session:
     def _startup(self, twin: str) -> None:
         with pinned():
             self._put("startup", twin, startup.measure(twin, 8 if self.quick else 30))
+
+    def _encoder(self, twin: str) -> None:
+        fault = producing.check(twin)
+        if fault:
+            self.wrong.append(f"encoder {twin} {fault}")
+        elif not self.options.check and "split-orjson" in self.readers:
+            rounds, budget = (7, 0.02) if self.quick else (15, 0.1)
+            with pinned():
+                self._put("encoder", twin, producing.measure(twin, rounds, budget, self.progress.tick))
 
     def _versus(self) -> None:
         sizes = [4096 << (2 * step) for step in range(5 if self.quick else 6)]

@@ -119,6 +119,15 @@ def figures(found: dict[str, Any]) -> str:
             for twin, row in found["threads"].items()
         ]
         parts.append(rows(["two bodies parsed in two threads: gain", "small events", "long strings"], body))
+    if "encoder" in found:
+        for twin, row in found["encoder"].items():
+            lengths = list(next(iter(row["texts"].values())))
+            body = [
+                [kind, *(f"{cells[each]['ratio']:.2f} ({cells[each]['encoder']:,.0f})" for each in lengths)]
+                for kind, cells in row["texts"].items()
+            ]
+            head = [f"{twin}: Encoder.delta, times orjson's events a second (ns per event); characters", *lengths]
+            parts.append(rows(head, body))
     if "startup" in found:
         body = [
             [twin, f"{row['over_start_ms']:.1f}", f"{row['statement_ms']:.1f}"]

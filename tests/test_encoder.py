@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import pickle
+import re
 import time
 from typing import Any
 
@@ -97,6 +99,61 @@ def test_fail_after_an_error_only_ends(llmstream, encoder):
     parser, events = drafts.run(llmstream, data)
     assert [event.type for event in events] == ["stream.start", "error", "stream.end"]
     assert parser.violations == []
+
+
+def test_fail_before_the_start(llmstream):
+    """R5.3.1-1, R5.3.1-3, R4.6-2, A-21: no event comes before stream.start, so that one is written first."""
+    from llmstream.encoder import Encoder
+
+    for options, model, request_id in (
+        ({}, "", None),
+        ({"model": "m", "request_id": "r"}, "m", "r"),
+        ({"request_id": ""}, "", ""),
+    ):
+        encoder = Encoder(clock=lambda: 5)
+        data = encoder.keep_alive() + encoder.fail("overloaded", "busy", **options)
+        parser, (start, error, end) = drafts.run(llmstream, data)
+        assert start == llmstream.StreamStart(model=model, created=5, request_id=request_id, seq=0)
+        assert error == llmstream.StreamError(code="overloaded", message="busy", seq=1)
+        assert end == llmstream.StreamEnd(request_id=request_id, seq=2)
+        assert parser.complete
+        assert parser.violations == []
+        assert encoder.state == "ended"
+        assert encoder.fail(**options) == b""
+
+
+def test_fail_takes_the_start_that_there_was(llmstream, encoder):
+    data = encoder.start("m", request_id="r") + encoder.fail(model="other", request_id="other")
+    _, events = drafts.run(llmstream, data)
+    assert [(event.type, getattr(event, "request_id", None)) for event in events] == [
+        ("stream.start", "r"),
+        ("error", None),
+        ("stream.end", "r"),
+    ]
+
+
+@pytest.mark.parametrize("before", ["", "start", "start delta", "start error", "start error end"])
+@pytest.mark.parametrize(
+    "options",
+    [{"code": 5}, {"code": None}, {"message": "\ud83d"}, {"message": OSError("x")}, {"model": 5}, {"request_id": 5}],
+)
+def test_fail_does_all_or_nothing(encoder, before, options):
+    """What it refuses leaves the encoder as it was, and it can be called again."""
+    for name in before.split():
+        STEPS[name](encoder)
+    was = (encoder.state, encoder.next_seq, encoder.open_blocks)
+    with pytest.raises((TypeError, ValueError)):
+        encoder.fail(**options)
+    assert (encoder.state, encoder.next_seq, encoder.open_blocks) == was
+    encoder.fail()
+    assert encoder.state == "ended"
+
+
+def test_fail_at_the_last_numbers(encoder):
+    """R5.2.1-6: there is room for the error and the end."""
+    encoder.start("m")
+    encoder._seq = MAX - 1
+    assert [envelope_of(part + b"\n\n")["seq"] for part in encoder.fail().split(b"\n\n")[:2]] == [MAX - 1, MAX]
 
 
 STEPS = {
@@ -227,8 +284,11 @@ def test_arguments_may_be_any_json(encoder):
         ["{}", "[]", "null", '"x"', " 1 ", "1" * 5000, '{"a":[1.5e300,{"b":"\\ud83d"}]}']
     ):
         assert envelope_of(encoder.tool_call(f"c{number}", "f", arguments))["arguments"] == arguments
-    with pytest.raises(ValueError, match="too deeply"):
-        encoder.tool_call("deep", "f", "[" * 100_000 + "]" * 100_000)
+    many = "[" * 2000
+    for wrong in ("[" * 100_000 + "]" * 100_000, many, many + "]" * 2001, many + "\ud83d" + "]" * 2000):
+        with pytest.raises(ValueError, match=r"too deeply|surrogate") as caught:
+            encoder.tool_call("deep", "f", wrong)
+        assert caught.value.__context__ is None
 
 
 BREAKERS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\x00\x1f\x7f\ufeff"
@@ -317,6 +377,8 @@ def test_halves_of_surrogate_pairs_are_refused(encoder, text):
         lambda e: e.delta("a", -1),
         lambda e: e.delta("a", 2**63),
         lambda e: e.delta("a", []),
+        lambda e: e.delta("a", 0.0),
+        lambda e: e.delta("a", False),
         lambda e: e.delta("a", extensions={1: 2}),
         lambda e: e.delta("a", extensions={"a:b": {1, 2}}),
         lambda e: e.delta("a", extensions={"a:b": float("inf")}),
@@ -343,6 +405,102 @@ def test_members_of_the_wrong_type_are_refused(encoder, step):
         step(encoder)
     assert encoder.next_seq == 1
     assert encoder.open_blocks == []
+
+
+@pytest.mark.parametrize("index", [False, 0.0, 0j, "0", None, float("nan"), [], -1, 2**63])
+def test_the_second_delta_is_as_strict_as_the_first(encoder, index):
+    """R5.3.2-1: what is equal to the index of the block that goes on is not that index."""
+    encoder.start("m")
+    encoder.delta("a", 0)
+    with pytest.raises((TypeError, ValueError), match="index"):
+        encoder.delta("a", index)
+    encoder.delta("a", 1)
+    for wrong in (True, 1.0):
+        with pytest.raises(TypeError, match="index"):
+            encoder.delta("a", wrong)
+    assert encoder.next_seq == 3
+
+
+def test_indexes_beyond_those_that_python_keeps(llmstream, encoder):
+    data = encoder.start("m") + b"".join(encoder.delta("a", int(f"{10**12}")) for _ in range(3))
+    assert [event.index for event in drafts.run(llmstream, data)[1][1:]] == [10**12] * 3
+
+
+METHODS = {
+    "start": lambda e, given: e.start("m", extensions=given),
+    "delta": lambda e, given: e.delta("a", extensions=given),
+    "call": lambda e, given: e.tool_call("c", "f", "{}", extensions=given),
+    "stop": lambda e, given: e.stop("end_turn", extensions=given),
+    "usage": lambda e, given: e.usage(1, 1, extensions=given),
+    "error": lambda e, given: e.error("overloaded", "m", extensions=given),
+    "end": lambda e, given: e.end(extensions=given),
+}
+CLASSES = [
+    *("StreamStart", "ContentDelta", "ContentStop", "ToolCall", "Usage", "StreamError", "StreamEnd"),
+    "UnknownEvent",
+]
+NO_EXTENSIONS = [
+    *([], (), 0, "", b"", False, 0.0, set(), frozenset(), "a:b", 5, True, [("a:b", 1)], {"a:b"}, object()),
+    {1: 2},
+    {None: 1},
+    {"a:b": 1, 2: 3},
+    {"a:b": {1: "x", "1": "y"}},
+    {"a:b": {True: 1}},
+    {"a:b": {"c": {1.5: 1}}},
+    {"a:b": [{"c": [{None: 1}]}]},
+    {"a:b": ({"c": 1}, {2: 1})},
+    {"a:b": {("c",): 1}},
+    {"a:b": {b"c": 1}},
+    {"a:b": {1, 2}},
+    {"a:b": b"x"},
+    {"a:b": object()},
+]
+
+
+@pytest.mark.parametrize("given", NO_EXTENSIONS, ids=repr)
+def test_extensions_that_are_none(llmstream, given):
+    """R4.7-1: names are str at every depth, since JSON has no others; nothing is made of what is no mapping."""
+    from llmstream.encoder import Encoder
+
+    for name, method in METHODS.items():
+        for before in (["start"] if name != "start" else [], ["start", "delta", "delta"]):
+            if name in ("start", "end") and len(before) > 1:
+                continue
+            encoder = Encoder()
+            for step in before:
+                METHODS[step](encoder, None)
+            was = (encoder.state, encoder.next_seq, encoder.open_blocks)
+            with pytest.raises(TypeError) as caught:
+                method(encoder, given)
+            assert caught.value.__context__ is None
+            assert (encoder.state, encoder.next_seq, encoder.open_blocks) == was
+    for name in CLASSES:
+        with pytest.raises(TypeError):
+            getattr(llmstream, name)(extensions=given)
+
+
+def test_extensions_that_are_empty_or_another_mapping(llmstream):
+    from collections import ChainMap, OrderedDict
+    from types import MappingProxyType
+
+    from llmstream.encoder import Encoder
+
+    for given in (None, {}, OrderedDict(), MappingProxyType({}), ChainMap({}, {})):
+        encoder = Encoder(clock=lambda: 5)
+        for method in METHODS.values():
+            assert b"extensions" not in method(encoder, given)
+        assert llmstream.Usage(extensions=given).extensions == {}
+    for given in (OrderedDict({"a:b": 1}), MappingProxyType({"a:b": 1}), ChainMap({"a:b": 1}, {})):
+        encoder = Encoder(clock=lambda: 5)
+        for method in METHODS.values():
+            assert envelope_of(method(encoder, given))["extensions"] == {"a:b": 1}
+        assert llmstream.Usage(extensions=given).extensions == {"a:b": 1}
+
+
+def test_extensions_with_names_as_json_has_them(encoder):
+    value = {"a:b": {"": [], "1": {"true": None}, Text("c"): ({},)}}
+    encoder.start("m")
+    assert envelope_of(encoder.delta("a", extensions=value))["extensions"] == json.loads(json.dumps(value))
 
 
 @pytest.mark.parametrize(
@@ -463,6 +621,165 @@ def test_events_read_are_written_and_read_again(llmstream):
     without = [event for event in events if event.type != "vendor.ping"]
     _, found = drafts.run(llmstream, b"".join(Encoder().encode_events(without)), strict=True)
     assert [event.seq for event in found] == list(range(7))
+
+
+NUMBERS = [
+    *("1e400", "-1E+999", "1e-400", "0.10", "-0", "0.1" + "0" * 400 + "1"),
+    *("1" * 300, "9" * 5000, "-" + "8" * 100_000),
+]
+VALUES = [
+    *NUMBERS,
+    *(f'[{{"\\u2028":[{number}]}}]' for number in NUMBERS),
+    *("[" * depth + '"x"' + "]" * depth for depth in (900, 1100, 2000, 4000)),
+    '{"a":' * 2000 + "1e400" + "}" * 2000,
+    '"\\/\\u0041\\ud83d\\ude00\\"}],{\\\\"',
+    '[" ",{"\\n": "}"}, [] ,{ } ,"" ]',
+    '"é東🚲\u2028\x85"',
+    '{"a":1,"a":{"b":2,"b":3}}',
+]
+
+
+def read_once(llmstream: Any, value: str, **options: Any) -> list[Any]:
+    """Events of each kind that hold the JSON text ``value`` in their extensions; unknown ones as a member too."""
+    more = ' , "extensions" : {"a:b": ' + value + "\t}}"
+    lines = [
+        ("stream.start", '"model":"m","created":1'),
+        ("content.delta", '"index":0,"role":"assistant","delta":{"text":"x"}'),
+        ("content.delta", '"index":0,"role":"assistant","delta":{"text":"y"}'),
+        ("content.delta", '"index":0,"role":"assistant","delta":{"text":"z"}'),
+        ("vendor.ping", f'"k":{value},"ke\\"y": {value} ,"\\u006b":{{}}'),
+        ("tool.call", '"index":0,"id":"c","name":"f","arguments":"{}"'),
+        ("content.stop", '"index":0,"stop_reason":"tool_use"'),
+        ("usage", '"input_tokens":1,"output_tokens":2'),
+        ("stream.end", '"request_id":"r"'),
+    ]
+    data = "".join(
+        f'event: {kind}\ndata: {{"v":"1.0","seq":{seq},"type":"{kind}",{members}{more}\n\n'
+        for seq, (kind, members) in enumerate(lines)
+    )
+    parser, events = drafts.run(llmstream, data.encode(), **options)
+    assert parser.violations == []
+    assert len(events) == len(lines)
+    return events
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: value[:12])
+@pytest.mark.parametrize("shapes", [True, False])
+def test_what_is_read_without_a_fault_is_written_and_read_again(llmstream, value, shapes):
+    """R1.4-1, R5.2-7, P3: numbers that no float and no int of bounded digits holds, any nesting that is read, any
+    spelling: each is the same text in the second stream."""
+    from llmstream.encoder import Encoder
+
+    events = read_once(llmstream, value, shapes=shapes)
+    written = list(Encoder().encode_events(events))
+    for data in written:
+        assert data.endswith(b"\n\n")
+        assert len(data.decode().splitlines()) == 3
+    parser, found = drafts.run(llmstream, b"".join(written), strict=True)
+    assert parser.violations == []
+    assert found == events
+    for kept in (pickle.loads(pickle.dumps(found)), [copy.copy(event) for event in found]):
+        assert b"".join(Encoder().encode_events(kept)) == b"".join(written)
+    numbers = [token for token in re.findall(r"[-+.0-9eE]+", value) if token.strip("eE-+.")]
+    for number in numbers:
+        assert all(number.encode() in data for data in written)
+
+
+def test_the_last_of_members_with_one_name_is_written(llmstream, encoder):
+    """A-16, R5.2-7: and none of the three that an encoder writes itself, however they are spelled."""
+    data = drafts.start() + (
+        b'event: x.y\ndata: {"k":1,"v":"1.0", "\\u006b" : [ 2 , 3 ],"seq":1,"type":"x.y","extensions":{"a:b":1},'
+        b'"ext\\u0065nsions":{"a:b":2},"vv":"v"}\n\n'
+    )
+    parser = llmstream.Parser()
+    events = parser.feed(data)
+    assert parser.violations == []
+    encoder.encode(events[0])
+    line = lines_of(encoder.encode(events[1]))[1]
+    assert line == 'data: {"v":"1.0","seq":1,"type":"x.y","k":[2,3],"extensions":{"a:b":2},"vv":"v"}'
+
+
+def test_extensions_under_a_name_with_escapes(llmstream, encoder):
+    data = drafts.start() + (
+        b'event: usage\ndata: {"v":"1.0","seq":1,"type":"usage","input_tokens":1,"output_tokens":2,'
+        b'"\\u0065\\u0078tensions":{"a:b":1e400}}\n\n'
+    )
+    _, events = drafts.run(llmstream, data)
+    assert events[1].extensions == {"a:b": float("inf")}
+    encoder.encode(events[0])
+    assert b'"extensions":{"a:b":1e400}' in encoder.encode(events[1])
+
+
+def test_extensions_over_several_data_lines(llmstream, encoder):
+    data = drafts.start() + (
+        b'event: usage\ndata: {"v":"1.0","seq":1,"type":"usage","input_tokens":1,\ndata: "output_tokens":2,\r\n'
+        b'data: "extensions":\ndata: {"a:b"\ndata: :[1,\ndata: 2]}}\n\n'
+    )
+    _, events = drafts.run(llmstream, data)
+    encoder.encode(events[0])
+    assert lines_of(encoder.encode(events[1]))[1].endswith('"output_tokens":2,"extensions":{"a:b":[1,2]}}')
+
+
+@pytest.mark.parametrize("value", ["5", "[]", "null", "[{}]", '"x"', "{}"])
+def test_extensions_that_are_no_object_are_not_handed_on(llmstream, encoder, value):
+    """R4.7-1: they are read as none. Those of an unknown type are a member like others."""
+    data = drafts.start() + b"".join(
+        f'event: {kind}\ndata: {{"v":"1.0","seq":{seq},"type":"{kind}",{members}"extensions":{value}}}\n\n'.encode()
+        for seq, kind, members in ((1, "usage", '"input_tokens":1,"output_tokens":2,'), (2, "x.y", ""))
+    )
+    _, events = drafts.run(llmstream, data)
+    encoder.encode(events[0])
+    assert b"extensions" not in encoder.encode(events[1])
+    assert f'"extensions":{value}'.encode() in encoder.encode(events[2])
+
+
+def test_halves_of_pairs_in_members_that_were_read(llmstream, encoder):
+    """A-24: they are read as U+FFFD, and written so."""
+    data = drafts.start() + b'event: x.y\ndata: {"v":"1.0","seq":1,"type":"x.y","k":["\\ud83d","\\ud83d\\ude00"]}\n\n'
+    _, events = drafts.run(llmstream, data)
+    encoder.encode(events[0])
+    assert envelope_of(encoder.encode(events[1]))["k"] == ["\ufffd", "😀"]
+
+
+def test_events_of_a_vendor_keep_their_extensions(llmstream):
+    """R7.1-1: these are not in the payload that the event came from."""
+    from llmstream.encoder import Encoder
+
+    error = b'data: {"error":{"message":"quota","code":429,"extensions":{"decoy:x":1}}}\n\n'
+    parser = llmstream.Parser("openai")
+    [found] = [event for event in parser.feed(error) if event.type == "error"]
+    found = pickle.loads(pickle.dumps(found))
+    encoder = Encoder()
+    encoder.start("m")
+    assert envelope_of(encoder.encode(found)).get("extensions", {}) == found.extensions
+
+
+@pytest.mark.parametrize("depth", [900, 1100, 2000, 4000])
+def test_arguments_as_deep_as_they_are_read(llmstream, depth):
+    """R5.3.4-4: a parser finds nothing in them, so they are written."""
+    from llmstream.encoder import Encoder
+
+    for arguments in ("[" * depth + "]" * depth, '{"a":' * depth + "1e400" + "}" * depth):
+        data = drafts.start() + drafts.tool_call(1, arguments=arguments) + drafts.stop(2, 0, "tool_use")
+        data += drafts.usage(3) + drafts.end(4)
+        parser, events = drafts.run(llmstream, data)
+        assert parser.violations == []
+        parser, found = drafts.run(llmstream, b"".join(Encoder().encode_events(events)), strict=True)
+        assert found == events
+        assert parser.violations == []
+
+
+def test_a_payload_too_deep_for_any_reader(llmstream, encoder):
+    """R5.1-3: whoever made it, one of these is not handed on, and the error has nothing of it."""
+    deep = b'{"v":"1.0","seq":1,"type":"x.y","k":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+    parser = llmstream.Parser(max_depth=10**6)
+    parser.feed(drafts.start())
+    [event] = parser.feed(b"event: x.y\ndata: " + deep + b"\n\n")
+    encoder.start("m")
+    with pytest.raises(ValueError, match=r"R5\.1-3") as caught:
+        encoder.encode(event)
+    assert caught.value.__context__ is None
+    assert encoder.next_seq == 1
 
 
 def test_events_built_by_hand(llmstream):

@@ -861,7 +861,7 @@ def test_a_half_in_a_key_that_is_read_is_reported(llmstream):
 @pytest.mark.parametrize("shapes", [True, False])
 def test_a_half_anywhere_in_a_vendors_payload_is_reported(llmstream, dialect, shapes):
     events = vendors.VENDORS[dialect](["aa", "bb", "cc", "dd", "ee"])
-    data = b"".join(events[:-2] + [events[-2].replace(b"{", b'{"x":["\\ud83d"],', 1)] + events[-1:])
+    data = b"".join([*events[:-2], events[-2].replace(b"{", b'{"x":["\\ud83d"],', 1), *events[-1:]])
     parser = llmstream.Parser(dialect, shapes=shapes)
     assert parser.feed_text(data) == "aabbccddee"
     assert drafts.rules_of(parser) == ["L-SURROGATE"]

@@ -69,6 +69,15 @@ PUBLIC = {
     "parse",
     "reorder",
     "transcode",
+    "Loss",
+    "StreamTranslator",
+    "Translated",
+    "VendorWriter",
+    "atranslate_stream",
+    "from_vendor",
+    "to_vendor",
+    "translate_stream",
+    "writer_for",
 }
 
 # Modules that an import of the package must not bring along.
@@ -153,6 +162,16 @@ def test_changelog_begins_with_the_version(llmstream):
     assert next(h for h in headings if h != "Unreleased") == llmstream.__version__
 
 
+@pytest.mark.extension
+def test_every_source_of_an_extension_is_built(llmstream):
+    """setup.py names them; one that it forgets would leave its twin in Python to stand in."""
+    for source in (ROOT / "src" / "llmstream").glob("*.pyx"):
+        found = importlib.util.find_spec(f"llmstream.{source.stem}")
+        assert found is not None, source.name
+        assert not found.origin.endswith(".py")
+        assert (source.parent / f"{source.stem}_py.py").is_file()
+
+
 def test_typed():
     found = importlib.util.find_spec("llmstream")
     assert found is not None
@@ -223,6 +242,53 @@ def test_a_broken_twin_is_not_hidden(choice, error, words):
     assert words in result.stderr.splitlines()[-1]
 
 
+# The same of the part that only a producer needs, which is not asked for before.
+WRITER_HOOK = HOOK.replace("llmstream._parser", "llmstream._writer").replace(
+    "print(llmstream.implementation)",
+    "print(llmstream.implementation)\n"
+    "encoder = llmstream.Encoder(clock=lambda: 0)\n"
+    "print(encoder.start('m') + encoder.delta('\\u2028'))\n"
+    "print([name for name in sys.modules if name.startswith('llmstream._writer')])",
+)
+WRITTEN = (
+    b'event: stream.start\ndata: {"v":"1.0","seq":0,"type":"stream.start","model":"m","created":0}\n\n'
+    b'event: content.delta\ndata: {"v":"1.0","seq":1,"type":"content.delta","index":0,"role":"assistant",'
+    b'"delta":{"text":"\\u2028"}}\n\n'
+)
+
+
+@pytest.mark.extension
+def test_auto_does_without_an_absent_writer():
+    result = python(WRITER_HOOK.format(error=ABSENT), LLMSTREAM_IMPLEMENTATION="auto")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == ["cython", str(WRITTEN), "['llmstream._writer_py']"]
+
+
+@pytest.mark.extension
+def test_cython_does_not_do_without_a_writer():
+    result = python(WRITER_HOOK.format(error=ABSENT), LLMSTREAM_IMPLEMENTATION="cython")
+    assert result.returncode == 1
+    assert "No module named 'llmstream._writer'" in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.extension
+@pytest.mark.parametrize("choice", ["auto", "cython"])
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(BROKEN, "undefined symbol: PyNothing"), (LACKING, "No module named 'elsewhere'")],
+)
+def test_a_broken_writer_is_not_hidden(choice, error, words):
+    result = python(WRITER_HOOK.format(error=error), LLMSTREAM_IMPLEMENTATION=choice)
+    assert result.returncode == 1
+    assert words in result.stderr.splitlines()[-1]
+
+
+def test_python_takes_the_python_writer():
+    result = python(WRITER_HOOK.format(error=BROKEN), LLMSTREAM_IMPLEMENTATION="python")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == ["python", str(WRITTEN), "['llmstream._writer_py']"]
+
+
 def imported(**variables: str) -> set[str]:
     """The modules that an import of the package brings along, in an interpreter without site."""
     code = (
@@ -242,8 +308,9 @@ def test_import_brings_no_heavy_module(llmstream):
     assert not {name.split(".")[0] for name in found} & HEAVY
     assert not found & HEAVY
     assert "llmstream.cli" not in found
+    assert not found & {"llmstream.encoder", "llmstream._writer", "llmstream._writer_py"}
+    assert "json" not in found
     if llmstream.implementation == "cython":
-        assert "json" not in found
         assert "llmstream._parser_py" not in found
 
 

@@ -66,6 +66,84 @@ def test_late_and_repeated_events_are_dropped_and_counted(llmstream):
     assert buffer.repeated == 3
 
 
+def counts(buffer: Any) -> tuple[int, int]:
+    return buffer.late, buffer.repeated
+
+
+def test_late_beyond_the_noted_gaps(llmstream):
+    """More runs are given up than gaps are listed: what comes after them is still late, and only once."""
+    evens = range(0, 2 * 3000, 2)
+    _, buffer = run(llmstream, evens, window=1)
+    assert len(buffer.gaps) == 1000
+    for seq in range(1, 2 * 2999, 2):
+        assert buffer.push(delta(llmstream, seq)) == []
+    assert counts(buffer) == (2999, 0)
+    for seq in range(2 * 2999):
+        assert buffer.push(delta(llmstream, seq)) == []
+    assert counts(buffer) == (2999, 2 * 2999)
+
+
+def test_late_where_an_event_without_a_number_may_be_the_missing_one(llmstream):
+    """A-4: no gap is noted, and yet the number was given up."""
+    _, buffer = run(llmstream, [0, None, 2, 3, 1, 1, 2], window=1)
+    assert buffer.gaps == []
+    assert counts(buffer) == (1, 2)
+
+
+def test_a_late_event_that_comes_twice_is_late_once(llmstream):
+    _, buffer = run(llmstream, [0, 9, 10, 5, 4, 6, 5, 1, 8, 8, 7, 3, 2, 2, 9, 0], window=1)
+    assert buffer.gaps == [(1, 8)]
+    assert counts(buffer) == (8, 5)
+
+
+def test_repeated_events_take_no_place_among_those_that_wait(llmstream):
+    """They are counted when they are pushed, and the missing event is not given up for them."""
+    from llmstream.reordering import ReorderBuffer
+
+    buffer = ReorderBuffer(2)
+    assert [buffer.push(delta(llmstream, seq)) for seq in (1, 1, 1, 2, 2, 1)] == [[]] * 6
+    assert counts(buffer) == (0, 4)
+    assert [event.seq for event in buffer.push(delta(llmstream, 0))] == [0, 1, 2]
+    assert buffer.close() == []
+    assert (buffer.gaps, *counts(buffer)) == ([], 0, 4)
+
+
+def test_what_is_remembered_is_bounded(llmstream, monkeypatch):
+    """Of forgotten runs each event counts as late; above them the counts stay exact."""
+    from llmstream import reordering
+
+    monkeypatch.setattr(reordering, "_MAX_RUNS", 3)
+    _, buffer = run(llmstream, range(0, 20, 2), window=1)  # given up: 1, 3, ... 17; remembered: 13, 15, 17
+    assert counts(buffer) == (0, 0)
+    for seq, found in ((11, (1, 0)), (2, (2, 0)), (12, (2, 1)), (13, (3, 1)), (13, (3, 2)), (18, (3, 3))):
+        assert buffer.push(delta(llmstream, seq)) == []
+        assert counts(buffer) == found
+
+
+@given(numbers=st.lists(st.one_of(st.integers(0, 30), st.none()), max_size=60), window=st.integers(1, 6))
+def test_the_counts_are_as_they_are_defined(twins, numbers, window):
+    """Repeated: its number was pushed before. Late: it was not, and the turn of its number has passed."""
+    with twins.python.active():
+        from llmstream.reordering import ReorderBuffer
+
+        package = twins.python.package
+        buffer = ReorderBuffer(window)
+        pushed: set[int] = set()
+        passed = late = repeated = 0
+        for seq in numbers:
+            if seq in pushed:
+                repeated += 1
+            elif seq is not None:
+                late += seq < passed
+                pushed.add(seq)
+            for event in buffer.push(delta(package, seq)):
+                if event.seq is not None:
+                    passed = event.seq + 1
+            assert counts(buffer) == (late, repeated)
+        buffer.close()
+        assert counts(buffer) == (late, repeated)
+
+
 def test_the_first_of_repeated_events_counts(llmstream):
     from llmstream.reordering import reorder
 

@@ -489,3 +489,91 @@ def test_bare_payloads_are_read_by_shapes_of_their_own(llmstream, shapes):
     assert drafts.rules_of(parser) == ["R5.1-3"] + ["R5.2-5"] * 10
     if llmstream.implementation == "cython":
         assert parser.shape_hits >= 25 if shapes else parser.shape_hits == 0
+
+
+# Numbers of a shape: some of them stay the same for long
+
+
+def gemini(text: str, index: str = "0", prompt: str = "15", output: str = "3", total: str = "18") -> bytes:
+    return (
+        b'data: {"candidates":[{"content":{"parts":[{"text":"%s"}],"role":"model"},"index":%s}],"usageMetadata":'
+        b'{"promptTokenCount":%s,"candidatesTokenCount":%s,"totalTokenCount":%s},"modelVersion":"m"}\n\n'
+    ) % (text.encode(), index.encode(), prompt.encode(), output.encode(), total.encode())
+
+
+NUMBERS = ["0", "1", "00", "01", "-0", "-1", "1.0", "1e2", "1 ", " 1", "", '"1"', "null", "true", "{}", "1,2", "²"]
+NUMBERS += ["9" * 17, "9" * 18, "9" * 19, "9" * 25, "1" * 5000]
+
+
+@pytest.mark.parametrize("place", ["index", "prompt", "output", "total"])
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_that_nearly_fit(llmstream, place, number):
+    learned = [gemini("x", output=str(count), total=str(15 + count)) for count in range(4)]
+    for other in ({}, {"index": "1"}, {"prompt": "16"}, {"index": "1", "prompt": "16"}):
+        near = gemini("y", **{**other, place: number})
+        again = [gemini("z"), gemini("z", **other), gemini("z", index="1"), gemini("z")]
+        chunks = [*learned, near, *again]
+        expected = outcome(llmstream, [b"".join(chunks)], dialect="gemini", shapes=False)
+        for cut in ([b"".join(chunks)], chunks, splits.at_random(b"".join(chunks), len(number), 9)):
+            assert outcome(llmstream, cut, dialect="gemini") == expected
+
+
+# Events that are cut between chunks
+
+
+LINES = [
+    b"retry: 7\n",
+    b"id: 9\n",
+    b": retry\n",
+    b"retry\n",
+    b'{"error":{"message":"x"}}\n',
+    b"data: x\n",
+    b"\r",
+    b"x\r\n",
+]
+
+
+def seen(parser, events) -> tuple:
+    return drafts.state(parser), [drafts.view(event) for event in events]
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("end_of_line", [b"\n", b"\r\n", b"\r"])
+def test_what_a_shape_reads_is_never_late(llmstream, line, end_of_line):
+    """After every chunk the same is known as without shapes, in the middle of an event too."""
+    learned = start() + b"".join(delta(number, "x") for number in range(1, 5))
+    cut = [delta(5)[:-1] + line + b"\n", line + delta(6), delta(7), delta(8), sse("x"), delta(9), end(10)]
+    learned, data = learned.replace(b"\n", end_of_line), b"".join(cut).replace(b"\n", end_of_line)
+    for chunks in (*splits.some_ways(learned + data), [learned, *splits.bytewise(data)]):
+        readers = llmstream.Parser(), llmstream.Parser(shapes=False)
+        for chunk in chunks:
+            fast_one, careful_one = (seen(reader, reader.feed(chunk)) for reader in readers)
+            assert fast_one == careful_one
+        fast_one, careful_one = (seen(reader, reader.close()) for reader in readers)
+        assert fast_one == careful_one
+
+
+def test_a_payload_between_two_halves_of_an_event(llmstream):
+    learned = start() + b"".join(delta(number, "x") for number in range(1, 5))
+    near = delta(5, "y")
+    for at in range(len(near)):
+        readers = llmstream.Parser(), llmstream.Parser(shapes=False)
+        steps = []
+        for reader in readers:
+            events = reader.feed(learned) + reader.feed(near[:at])
+            events += reader.feed_payload(b"{", "content.delta")
+            events += reader.feed(near[at:]) + reader.feed(sse("{")) + reader.close()
+            steps.append(seen(reader, events))
+        assert steps[0] == steps[1]
+
+
+def test_events_longer_than_what_is_looked_at_at_once(llmstream):
+    texts = [size * "é" + "\\" + '"' for size in (1, 30_000, 2, 31_000, 33_000, 70_000, 3, 4, 5)]
+    body = b"".join(delta(number, text) for number, text in enumerate(texts * 3, 1))
+    data = start() + body + stop(len(texts) * 3 + 1) + end(len(texts) * 3 + 2)
+    expected = outcome(llmstream, [data], shapes=False)
+    for chunks in ([data], splits.in_chunks(data, 65_536), splits.in_chunks(data, 5_000), splits.at_random(data, 1, 9)):
+        assert outcome(llmstream, chunks) == expected
+        assert outcome(llmstream, chunks, max_event_size=61_500) == outcome(
+            llmstream, [data], max_event_size=61_500, shapes=False
+        )

@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
+    from ._writer_py import content_delta, quoted
+
 _choice = os.environ.get("LLMSTREAM_IMPLEMENTATION") or "auto"
 if _choice not in ("auto", "cython", "python"):
     raise ImportError(f"LLMSTREAM_IMPLEMENTATION={_choice}: use auto, cython or python")
@@ -61,6 +63,29 @@ else:
         _rebuild,
     )
 
+
+def __getattr__(name: str) -> object:
+    # What only a producer needs is imported when it is asked for.
+    if name not in ("content_delta", "quoted"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(_writer(), name)
+    return found
+
+
+def _writer() -> object:
+    from importlib import import_module
+
+    if implementation == "cython":
+        try:
+            return import_module("llmstream._writer")
+        except ModuleNotFoundError as error:
+            if _choice == "cython" or error.name != "llmstream._writer":
+                raise
+    from . import _writer_py
+
+    return _writer_py
+
+
 __all__ = [
     "ContentDelta",
     "ContentStop",
@@ -76,5 +101,7 @@ __all__ = [
     "Usage",
     "Violation",
     "_rebuild",
+    "content_delta",
     "implementation",
+    "quoted",
 ]

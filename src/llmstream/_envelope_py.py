@@ -3,25 +3,21 @@ where they stand. Part of the Python twin; twin of ``_envelope.pxi`` and ``_json
 
 from __future__ import annotations
 
-import json
-import re
-from json.decoder import scanstring  # type: ignore[attr-defined]
-
-from . import rules
+from . import payload, rules
+from ._json_py import _Members, _Number, _Pattern, _reader
 from .declaration import Declaration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
     from .declaration import Node
 
 _OK, _INVALID, _DEEP = 0, 1, 2
 
-_SPACE = re.compile(rb"[ \t\n\r]*+")
-_STRING = re.compile(rb'"((?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"')
-_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_SPACE = _Pattern(rb"[ \t\n\r]*+")
+_STRING = _Pattern(rb'"((?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"')
+_NUMBER = _Pattern(rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _WORDS = ((b"true", True), (b"false", False), (b"null", None))
 
 
@@ -148,21 +144,12 @@ class _Walk:
         return at, leaf, child
 
 
-class _Number:
-    """A JSON number as it was written."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
 def _unescape(body: bytes) -> str:
     text = body.decode()
-    return scanstring(text + '"', 0, True)[0] if "\\" in text else text
+    return _reader.scan_string(text + '"', 0, True)[0] if "\\" in text else text
 
 
-_SPELLING = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?)([0-9]+))?")
+_SPELLING = _Pattern(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?)([0-9]+))?")
 
 
 def _integer(value: Any) -> tuple[int | None, bool]:
@@ -189,45 +176,7 @@ def _integer(value: Any) -> tuple[int | None, bool]:
     return (found, False) if found <= rules.MAX_SEQUENCE else (None, False)
 
 
-_HALF = re.compile("[\ud800-\udfff]")
-
-
-class _Members(dict):  # type: ignore[type-arg]
-    """An object that knows whether one of its names came twice."""
-
-    __slots__ = ("names",)
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        self.names = [name for name, _ in pairs]
-
-    def repeats(self, wanted: Iterable[str]) -> bool:
-        return len(self.names) != len(self) and any(self.names.count(name) > 1 for name in wanted)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
-_quick = json.JSONDecoder(parse_float=_Number, parse_constant=_no_constant)
-_SPACED_COLON = re.compile(r"\s:")
-
-
-def _read_quickly(text: str) -> Any:
-    if text.startswith("{"):
-        # Without the decoder's two searches for white space.
-        try:
-            value, stop = _quick.scan_once(text, 0)  # type: ignore[attr-defined]
-        except StopIteration:
-            raise json.JSONDecodeError("no value", text, 0) from None
-        if stop == len(text):
-            return value
-    return _quick.decode(text)
-
-
-_read_fully = json.JSONDecoder(
-    parse_float=_Number, parse_int=_Number, parse_constant=_no_constant, object_pairs_hook=_Members
-).decode
+_HALF = _Pattern("[\ud800-\udfff]")
 
 _ENVELOPE_PATHS = (
     "v",
@@ -280,27 +229,10 @@ def _read_envelope(text: str, max_depth: int) -> tuple[int, Any, bool]:
 
 
 def _read_shallow(text: str) -> tuple[int, Any, bool]:
-    value: Any
     try:
-        # Names that cannot hide: as many as there are members, none spelled with escapes or apart from its colon.
-        if "\\u" not in text and "-0" not in text and _SPACED_COLON.search(text) is None:
-            value = _read_quickly(text)
-            if type(value) is not dict:
-                return _OK, value, False
-            delta = value.get("delta")
-            if text.count('":') == len(value) + (len(delta) if type(delta) is dict else 0):
-                return _OK, value, False
-        value = _read_fully(text)
-    except json.JSONDecodeError:
+        value = _reader.read_members(text)
+    except ValueError:
         return _INVALID, None, False
-    except ValueError as error:
-        # An integer too long to convert; anything else was refused by name.
-        if "digits" not in str(error):
-            return _INVALID, None, False
-        try:
-            value = _read_fully(text)
-        except ValueError:
-            return _INVALID, None, False
     if not isinstance(value, _Members):
         return _OK, value, False
     delta = value.get("delta")
@@ -308,13 +240,61 @@ def _read_shallow(text: str) -> tuple[int, Any, bool]:
     return _OK, value, inner or value.repeats(_ENVELOPE_NAMES)
 
 
+def _read_delta(text: str, max_depth: int) -> dict[str, Any] | None:
+    """An envelope in which no name hides another, read sooner: it has as many colons as members, or else its pairs are
+    looked at. None for any other, and where Python's own reader would not do."""
+    if text.count("{") + text.count("[") > min(_SAFE_BRACKETS, max_depth) or ("-" in text and "-0" in text):
+        return None
+    try:
+        value, stop = _reader.scan_value(text, 0)
+        if stop != len(text) or type(value) is not dict:
+            return None
+        delta = value.get("delta")
+        if text.count(":") == len(value) + (len(delta) if type(delta) is dict else 0):
+            return value
+        return _without_repeats(_reader.scan_pairs(text, 0)[0])
+    except (RecursionError, StopIteration, ValueError):
+        return None
+
+
+def _without_repeats(pairs: Any) -> dict[str, Any] | None:
+    value = dict(pairs)
+    delta = value.get("delta")
+    if type(delta) is tuple:
+        value["delta"] = dict(delta)
+        if len(value["delta"]) != len(delta):
+            return None
+    return value if len(value) == len(pairs) else None
+
+
+def _read_payload(text: str) -> Any:
+    """As ``payload.loads``, without its two searches for white space."""
+    if text.startswith("{"):
+        try:
+            value, stop = _reader.scan_payload(text, 0)
+            if stop == len(text):
+                return value
+        except (StopIteration, ValueError):
+            pass
+    return payload.loads(text)
+
+
 _MISSING: Any = object()
 
 
-def _look_up(value: Any, path: tuple[str | int, ...]) -> Any:
-    for step in path:
-        if type(step) is str:
-            value = value.get(step, _MISSING) if type(value) is dict else _MISSING
+def _gather(root: Node, value: Any) -> dict[int, Any]:
+    """What stands at the wanted paths, by the number of the leaf."""
+    found: dict[int, Any] = {}
+    open_nodes = [(root, value)]
+    for node, container in open_nodes:
+        if node.is_array:
+            items: Any = enumerate(container) if type(container) is list else ()
         else:
-            value = value[step] if type(value) is list and step < len(value) else _MISSING  # type: ignore[operator,index]
-    return value
+            items = container.items() if type(container) is dict else ()
+        leaves, children = node.leaves, node.children
+        for step, item in items:
+            if step in leaves:
+                found[leaves[step]] = item
+            if step in children:
+                open_nodes.append((children[step], item))
+    return found

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import re
-
 from . import fields, rules
 from ._events_py import ServerSentEvent, final
+from ._json_py import _Pattern, _prepare
 from .errors import EventTooLargeError, SSEError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeAlias
 
     Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -19,12 +18,18 @@ if TYPE_CHECKING:
 DEFAULT_MAX_EVENT_SIZE = 16 * 2**20
 MAX_RETRY = 2**63 - 1
 MAX_STRAY = 64 * 1024
+MAX_CARRIED = 4096
 
 
 class _Block:
     """One event of the framing: its data is ``source[start:stop]``."""
 
-    __slots__ = ("begin", "complete", "end", "event", "offset", "retry", "source", "start", "stop", "too_large")
+    # Where the whole event lies in source when a shape may be learned from it.
+    begin = -1
+    end = -1
+    retry: int | None = None
+    complete = True
+    too_large = False
 
     def __init__(self, offset: int, event: bytes, source: bytes, start: int, stop: int) -> None:
         self.offset = offset
@@ -32,15 +37,10 @@ class _Block:
         self.source = source
         self.start = start
         self.stop = stop
-        # Where the whole event lies in source when a shape may be learned from it.
-        self.begin = -1
-        self.end = -1
-        self.retry: int | None = None
-        self.complete = True
-        self.too_large = False
 
 
-_LINE_END = re.compile(rb"[\r\n]")
+_LINE_END = _Pattern(rb"[\r\n]")
+_FIRST_FIELDS = (b"data:", b"event:")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -51,11 +51,15 @@ class _Framer:
         "_head",
         "_held",
         "_line",
+        "_name",
+        "_prefix",
         "_skipping",
         "_start",
         "_swallow",
         "any_field",
         "base",
+        "carried",
+        "carries",
         "committed_id",
         "data",
         "data_lines",
@@ -72,6 +76,7 @@ class _Framer:
     )
 
     def __init__(self, max_event_size: int) -> None:
+        _prepare()
         self.max_event_size = max_event_size
         self.dataless = False
         self.watch_stray = False
@@ -82,10 +87,14 @@ class _Framer:
         self.offset = 0  # of the next chunk's first byte
         self.base = 0  # of this chunk's
         self._head: bytes | None = b""  # what may be a BOM, until that is known
+        self.carries = False
+        self.carried = b""  # the begin of an event, to be read with the next chunk where this is of use (carries)
         self._swallow = False
         self._skipping = False
         self._line = bytearray()
         self._start = 0
+        self._prefix = b"\n"  # what the last usual block had before its data; its name
+        self._name = b""
         self._reset()
 
     def _reset(self) -> None:
@@ -97,23 +106,75 @@ class _Framer:
         self.retry_of_block: int | None = None
         self._held = 0
 
-    def feed(self, chunk: bytes, match: Callable[[bytes, int], int] | None = None) -> Iterator[_Block]:
+    def feed(self, chunk: bytes, match: Callable[[bytes, int], int] | None = None) -> Iterable[_Block]:
         """The blocks of a chunk. ``match`` may read events by itself where one begins: it returns the place after
         them, or 0."""
         base = self.offset
         self.offset += len(chunk)
+        at = 0
         if self._head is not None:
             joined = self._head + chunk
             if len(joined) < 3 and _BOM.startswith(joined):
                 self._head = joined
-                return
+                return ()
             base -= len(self._head)
             chunk = joined
             self._head = None
             at = 3 if chunk.startswith(_BOM) else 0
             self._start = base + at
-        else:
-            at = 0
+        elif self.carried:
+            first, at = self._joined(chunk)
+            if first:
+                blocks = self._part(first, 0, base + at - len(first), match)
+                if blocks:
+                    return self._parts(blocks, chunk, at, base, match)
+        return self._part(chunk, at, base, match)
+
+    def _part(self, chunk: bytes, at: int, base: int, match: Callable[[bytes, int], int] | None) -> Iterable[_Block]:
+        """The blocks of a chunk from ``at`` on, () where ``match`` leaves none."""
+        if at == len(chunk):
+            return ()
+        if match is not None and self.fresh and not self._swallow and not self._skipping:
+            self.base = base
+            self._start = base + at
+            if chunk.find(b"\n\n", at) >= 0 or chunk.find(b"\n\r", at) >= 0:
+                after = match(chunk, at)
+                if after == len(chunk):
+                    return ()
+                if after:
+                    at = after
+                    self._start = base + at
+            if self.carries and self._carry(chunk, at):
+                return ()
+        return self._blocks(chunk, at, base, match)
+
+    def _parts(
+        self,
+        first: Iterable[_Block],
+        chunk: bytes,
+        at: int,
+        base: int,
+        match: Callable[[bytes, int], int] | None,
+    ) -> Iterator[_Block]:
+        yield from first
+        yield from self._part(chunk, at, base, match)
+
+    def _joined(self, chunk: bytes) -> tuple[bytes, int]:
+        """What was carried with what this chunk adds to that event, and how much that is; nothing where the event does
+        not end soon."""
+        carried = self.carried
+        joined = carried + chunk[:MAX_CARRIED]
+        separator = b"\r\n\r\n" if b"\r" in joined else b"\n\n"
+        end = joined.find(separator, max(len(carried) - 3, 0)) + len(separator)
+        if end < len(separator):
+            if len(chunk) > MAX_CARRIED:
+                self.uncarry()
+                return b"", 0
+            end = len(joined)
+        self.carried = b""
+        return joined[:end], end - len(carried)
+
+    def _blocks(self, chunk: bytes, at: int, base: int, match: Callable[[bytes, int], int] | None) -> Iterator[_Block]:
         self.base = base
         size = len(chunk)
         if self._swallow and at < size:
@@ -126,27 +187,40 @@ class _Framer:
         while at < size:
             if self.fresh and not self._skipping:
                 self._start = base + at
+                cut = chunk.find(separator, at) if whole_events else -1
                 if match is not None:
+                    if cut < 0 and self.carries and self._carry(chunk, at):
+                        break
                     after = match(chunk, at)
                     if after:
                         at = after
                         continue
-                if whole_events and chunk[at] not in b"\r\n":
-                    cut = chunk.find(separator, at)
-                    if cut < 0 or cut - at > self.max_event_size:
+                if cut < 0:
+                    whole_events = False
+                elif chunk[at] not in b"\r\n":
+                    begin, start = at, at + len(self._prefix)
+                    if cut - at > self.max_event_size:
                         whole_events = False
+                    elif (
+                        chunk.startswith(self._prefix, at)
+                        and chunk.find(b"\n", start, cut) < 0
+                        and not (has_cr and chunk.find(b"\r", start, cut) >= 0)
+                    ):
+                        at = cut + len(separator)
+                        block = _Block(self._start, self._name, chunk, start, cut)
+                        block.begin, block.end = begin, at
+                        yield block
+                        continue
                     else:
                         lines = chunk[at:cut].split(line_end)
                         if has_cr and not _only(line_end, chunk, at, cut, len(lines)):
                             whole_events = False
                         else:
-                            begin = at
                             at = cut + len(separator)
-                            block = self._usual(lines, chunk, begin, cut, at) or self._whole(
-                                lines, chunk, begin, cut, at
-                            )
-                            if block is not None:
-                                yield block
+                            self._note(lines, line_end)
+                            done = self._whole(lines, chunk, begin, cut, at)
+                            if done is not None:
+                                yield done
                             continue
             if has_cr:
                 found = _LINE_END.search(chunk, at)
@@ -157,7 +231,7 @@ class _Framer:
                 self._keep(chunk[at:])
                 if self._over(len(self._line)):
                     yield self._too_large()
-                return
+                break
             line = chunk[at:stop]
             if self._line:
                 self._line += line
@@ -181,19 +255,33 @@ class _Framer:
                 if done is not None:
                     yield done
 
-    def _usual(self, lines: list[bytes], chunk: bytes, begin: int, cut: int, end: int) -> _Block | None:
-        """A block of one data line, perhaps with its name before it: what ``_whole`` would make of it, sooner."""
-        if not lines[-1].startswith(b"data: "):
-            return None
-        if len(lines) == 1:
-            event = b""
-        elif len(lines) == 2 and lines[0].startswith(b"event: "):
-            event = lines[0][7:]
-        else:
-            return None
-        block = _Block(self._start, event, chunk, cut - len(lines[-1]) + 6, cut)
-        block.begin, block.end = begin, end
-        return block
+    def _carry(self, chunk: bytes, at: int) -> bool:
+        """Keeps the begin of an event as it is, so that a shape may read the whole, if nobody can tell: no line in it
+        says anything before the event's end, and it is not too long to be read twice."""
+        size = len(chunk) - at
+        if size > MAX_CARRIED or size > self.max_event_size or not chunk.startswith(_FIRST_FIELDS, at):
+            return False
+        rest = chunk[at:]
+        if b"\n\n" in rest or b"retry" in rest or (b"\r" in rest and (b"\n\r" in rest or b"\r\r" in rest)):
+            return False
+        self.carried = rest
+        return True
+
+    def uncarry(self) -> None:
+        """Reads the lines of what was carried."""
+        *lines, rest = self.carried.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._swallow = self.carried.endswith(b"\r")
+        self.carried = b""
+        for line in lines:
+            self._field(line)
+        self._keep(rest)
+
+    def _note(self, lines: list[bytes], line_end: bytes) -> None:
+        """Most events have one data line, and perhaps their name before it, as the event before."""
+        if len(lines) == 1 and lines[0].startswith(b"data: "):
+            self._prefix, self._name = b"data: ", b""
+        elif len(lines) == 2 and lines[0].startswith(b"event: ") and lines[1].startswith(b"data: "):
+            self._prefix, self._name = lines[0] + line_end + b"data: ", lines[0][7:]
 
     def _whole(self, lines: list[bytes], chunk: bytes, begin: int, cut: int, end: int) -> _Block | None:
         """A block whose lines all lie in this chunk and hold no more than the limit."""
@@ -307,6 +395,8 @@ class _Framer:
         """The unfinished last event, if it holds data."""
         if self._skipping:
             return None
+        if self.carried:
+            self.uncarry()
         if self._head:
             self._line += self._head
             self._head = None

@@ -15,14 +15,15 @@ from ._envelope_py import (
     _INVALID,
     _KINDS,
     _MISSING,
-    _NUMBER,
     _OK,
     _SEQ_LEAF,
     _TEXT_LEAF,
     _UNKNOWN,
+    _gather,
     _integer,
-    _look_up,
+    _read_delta,
     _read_envelope,
+    _read_payload,
     _Walk,
 )
 from ._events_py import (
@@ -40,7 +41,6 @@ from ._events_py import (
     Violation,
     _new,
     _rebuild,
-    _set_fields,
     final,
 )
 from ._framing_py import (
@@ -55,26 +55,22 @@ from ._framing_py import (
     _size,
     _words,
 )
+from ._json_py import _reader
 from ._shapes_py import (
-    _ANY_NUMBER,
     _ANY_STRING,
-    _ARGUMENTS,
     _CALL,
     _CONTENT,
-    _CONTROL,
-    _DIGITS,
     _INDEX,
     _INPUT,
     _OUTPUT,
-    _PAD,
-    _PADDING,
     _SEQ,
-    _SEQ_AND_INDEX,
     _TEXT,
     MAX_SHAPES,
+    WINDOW,
+    _beyond_ascii,
+    _last_end,
     _learn,
     _Shape,
-    _string_slot,
 )
 from .declaration import declare
 from .errors import EventTooLargeError, SSEError, UpstreamError
@@ -184,6 +180,10 @@ class Parser:
         "_use_shapes",
         "_violation_count",
         "_violations",
+        "_window",
+        "_window_at",
+        "_window_of",
+        "_window_stop",
     )
 
     def __init__(
@@ -231,6 +231,9 @@ class Parser:
         self._switches = 0
         self._index = -1
         self._head: bytes | None = None
+        self._window = ""  # what shapes are compared with: a part of _window_of, from _window_at on
+        self._window_at = self._window_stop = 0
+        self._window_of: bytes | None = None
         self._take(_registry.resolve(dialect))
         if self._dialect is not None and self._dialect.framings:
             self._head = b""
@@ -325,7 +328,7 @@ class Parser:
 
     def feed(self, chunk: Buffer) -> list[Event]:
         """The events that are complete with this chunk (any contiguous bytes-like object)."""
-        data = _as_bytes(chunk)
+        data = chunk if type(chunk) is bytes else _as_bytes(chunk)
         self._begin()
         try:
             if self._head is not None:
@@ -333,7 +336,8 @@ class Parser:
             self._bytes(data)
         finally:
             self._busy = False
-        return self._take_out()
+        out, self._out = self._out, []
+        return out
 
     def feed_payload(self, data: Buffer, event: str | None = None) -> list[Event]:
         """The events of one payload that came without SSE around it; ``event`` names it where its framing does."""
@@ -341,6 +345,8 @@ class Parser:
         if event is not None:
             event = fields.text("event", event)
         self._begin()
+        if self._framer.carried:
+            self._framer.uncarry()
         try:
             self._frame(event, source, self._framer.offset)
             self._framer.offset += len(source)
@@ -400,8 +406,16 @@ class Parser:
             self._frames(lambda: self._framing.feed(data))
             self._framer.offset += len(data)
             return
-        for block in self._framer.feed(data, self._match if self._use_shapes else None):
-            self._block(block)
+        if not self._use_shapes:
+            for block in self._framer.feed(data):
+                self._block(block)
+            return
+        self._framer.carries = bool(self._shapes) and self._misses < 64
+        try:
+            for block in self._framer.feed(data, self._match):
+                self._block(block)
+        finally:
+            self._window, self._window_of = "", None
 
     def _sniff(self, data: bytes) -> bytes:
         """Tells the framing by the first byte that is no blank. Blank lines before it mean nothing in any framing;
@@ -436,7 +450,10 @@ class Parser:
                 self._frame(frame.event, frame.data, self._framing_at + frame.offset)
             self._offset = self._framing_at + (error.offset or 0)
             self._seq = None
-            self._record(rules.TOO_LARGE, self._framer.max_event_size)
+            if self._state == "ended":
+                self._ended()
+            else:
+                self._record(rules.TOO_LARGE, self._framer.max_event_size)
             self._framing_failed = True
             self._number += 1
             return
@@ -478,11 +495,14 @@ class Parser:
             self._settle()
             self._number += 1
             return
-        missed = self._misses
-        name = block.event.decode("utf-8", "replace")
-        shape_from = self._payload(block.offset, name, True, block.source, block.start, block.stop)
-        if shape_from is not None and block.begin >= 0 and self._use_shapes:
-            self._remember(shape_from, block, missed)
+        learn: Form | Literal[True] | None = True
+        if self._dialect is not None or block.event != b"content.delta" or not self._usual_delta(block):
+            name = block.event.decode("utf-8", "replace")
+            learn = self._payload(block.offset, name, True, block.source, block.start, block.stop)
+        if learn is not None and block.begin >= 0 and self._use_shapes:
+            self._misses += 1
+            if self._misses <= 8 or not self._number & 63:
+                self._remember(learn, block)
 
     def _payload(
         self, offset: int, event: str | None, framed: bool, source: bytes, start: int, stop: int
@@ -573,8 +593,6 @@ class Parser:
             self._record(rules.DUPLICATE_KEY)
         if halves:
             self._record(rules.LONE_SURROGATE)
-        elif not repeated and event == "content.delta" and self._usual_delta(value, source, start, stop):
-            return True
         if value.get("v") != "1.0" and not self._skip_version:
             self._skip_version = True
             self._record(rules.BAD_VERSION)
@@ -603,30 +621,39 @@ class Parser:
             self._at_end()
         return True if kind == 1 else None
 
-    def _usual_delta(self, value: dict[str, Any], source: bytes, start: int, stop: int) -> bool:
+    def _usual_delta(self, block: _Block) -> bool:
         """Delivers a content.delta in which all is as it should be, which is most of them; else changes nothing."""
-        delta = value.get("delta")
-        if type(delta) is not dict:
+        seq = self._next_seq
+        if self._state != "streaming" or seq > rules.MAX_SEQUENCE:
             return False
-        text, seq, index = delta.get("text"), value.get("seq"), value.get("index")
-        if (
-            type(seq) is not int
-            or seq != self._next_seq
-            or seq > rules.MAX_SEQUENCE
-            or self._state != "streaming"
-            or type(index) is not int
-            or self._blocks.get(index) is not False
-            or type(text) is not str
-            or value.get("type") != "content.delta"
-            or value.get("v") != "1.0"
-            or value.get("role") != "assistant"
-        ):
+        try:
+            text = block.source[block.start : block.stop].decode()
+        except UnicodeDecodeError:
             return False
-        self._seq = seq
+        value = _read_delta(text, self._depth)
+        if value is None or ("\\" in text and payload.without_lone_surrogates(text)[1]):
+            return False
+        try:
+            content, index, found = value["delta"]["text"], value["index"], value["seq"]
+            if (
+                type(content) is not str
+                or type(found) is not int
+                or found != seq
+                or type(index) is not int
+                or self._blocks.get(index) is not False
+                or value["type"] != "content.delta"
+                or value["v"] != "1.0"
+                or value["role"] != "assistant"
+            ):
+                return False
+        except (KeyError, TypeError):
+            return False
+        self._offset, self._seq = block.offset, seq
         self._next_seq = seq + 1
         self._unread = 0
+        self._number += 1
         event = ContentDelta.__new__(ContentDelta)
-        _set_fields(event, (source, start, stop, seq, True, text, index, "assistant", None))
+        event._fields = (block.source, block.start, block.stop, seq, True, content, index, "assistant", None)
         self._out.append(event)
         return True
 
@@ -821,8 +848,9 @@ class Parser:
                 self._accept(self._call(dialect.translate, value, event or None), source, start, stop)
                 return None
         if self._started:
+            leaves = _gather(self._root, value)
             for form in self._forms:
-                found = self._fit(form, value)
+                found = self._fit(form, leaves) if form.content in leaves else None
                 if found is not None:
                     self._yield_form(form, found, source, start, stop)
                     return form
@@ -839,7 +867,7 @@ class Parser:
                     rule = rules.TOO_DEEP
                 if status != _OK:
                     raise ValueError
-            value = payload.loads(text)
+            value = _read_payload(text)
             if type(value) is dict:
                 return value
             rule = rules.NOT_OBJECT
@@ -850,40 +878,33 @@ class Parser:
         self._record(rule)
         return None
 
-    def _fit(self, form: Form, value: dict[str, Any]) -> tuple[str, int, int, int, int] | None:
+    def _fit(self, form: Form, leaves: dict[int, Any]) -> tuple[str, int, int, int, int] | None:
         """The fragment, index, call and token counts (-1: none) of a payload that has this form."""
-        paths = self._paths
-        content = _look_up(value, paths[form.content])
+        content = leaves[form.content]
         if type(content) is not str or not content:
             return None
         for leaf, constant in form.when:
-            found = _look_up(value, paths[leaf])
+            found = leaves.get(leaf)
             if found != constant or type(found) is not type(constant):
                 return None
         for leaf in form.absent:
-            found = _look_up(value, paths[leaf])
-            if found is not _MISSING and (found is not None or leaf in form.items):
+            if leaf in leaves and (leaves[leaf] is not None or leaf in form.items):
                 return None
         for leaf in form.empty:
-            found = _look_up(value, paths[leaf])
-            if found is not None and found is not _MISSING and found != "":
+            if leaf in leaves and leaves[leaf] is not None and leaves[leaf] != "":
                 return None
-        numbers = []
-        for leaf in (form.index, form.call):
-            found = 0 if leaf < 0 else _look_up(value, paths[leaf])
-            if found is _MISSING:
-                found = 0
-            if type(found) is not int or not 0 <= found <= rules.MAX_INTEGER:
-                return None
-            numbers.append(found)
-        leaves = (form.input_tokens, form.output_tokens)
-        counts = [_MISSING if leaf < 0 else _look_up(value, paths[leaf]) for leaf in leaves]
-        if counts == [_MISSING, _MISSING]:
-            return (content, numbers[0], numbers[1], -1, -1)
+        index, call = leaves.get(form.index, 0), leaves.get(form.call, 0)
+        if type(index) is not int or type(call) is not int or index < 0 or call < 0:
+            return None
+        if index > rules.MAX_INTEGER or call > rules.MAX_INTEGER:
+            return None
+        if form.input_tokens not in leaves and form.output_tokens not in leaves:
+            return (content, index, call, -1, -1)
+        counts: list[Any] = [leaves.get(form.input_tokens), leaves.get(form.output_tokens)]
         for found in counts:
             if type(found) is not int or not 0 <= found <= rules.MAX_INTEGER:
                 return None
-        return (content, numbers[0], numbers[1], counts[0], counts[1])
+        return (content, index, call, counts[0], counts[1])
 
     def _yield_form(
         self, form: Form, found: tuple[str, int, int, int, int], source: bytes, start: int, stop: int
@@ -1022,10 +1043,8 @@ class Parser:
             return
         self._record(rules.TAIL_DELIVERED)
         was_complete = self._dialect is not None and self._dialect.complete
-        self._in_tail = True
+        self._in_tail = not was_complete
         self._block(block)
-        if was_complete:
-            self._in_tail = False
 
     def _stray(self) -> None:
         """A JSON body outside the framing, which may be the error that explains the rest."""
@@ -1059,6 +1078,11 @@ class Parser:
 
     def _match(self, chunk: bytes, at: int) -> int:
         """Reads the events from ``at`` on by learned shapes; returns the place after the last one, or 0."""
+        if self._misses >= 8:
+            # Seldom tried where it is of no use.
+            self._tries += 1
+            if self._tries & (7 if self._misses < 64 else 31):
+                return 0
         if not self._shapes or self._detecting:
             return 0
         if self._dialect is None:
@@ -1066,177 +1090,132 @@ class Parser:
                 return 0
         elif not self._started or self._state == "ended":
             return 0
-        if self._misses >= 8:
-            self._tries += 1
-            if self._tries & 7:
-                return 0
         begin, size = at, len(chunk)
         while at < size:
-            if self._shapes[0].is_usual:
-                at = self._run(self._shapes[0], chunk, at)
-                if at == size:
-                    break
-            for shape in self._shapes:
-                after = self._apply(shape, chunk, at)
-                if after:
-                    break
-            else:
+            if self._window_of is not chunk or self._is_late(at, size):
+                # No event in a window is larger than one may be.
+                stop = min(at + min(WINDOW, self._framer.max_event_size), size)
+                self._window = chunk[at : _last_end(chunk, at, stop)].decode("latin-1")
+                self._window_at, self._window_stop, self._window_of = at, stop, chunk
+            place = self._window_at + self._runs(chunk, at - self._window_at)
+            if place == at:
                 break
-            at = after
-            self._hits += 1
-            self._misses >>= 1
-            if shape is not self._shapes[0]:
-                self._shapes.remove(shape)
-                self._shapes.insert(0, shape)
+            at = place
+            if not self._is_late(at, size):
+                break
         return at if at > begin else 0
 
-    def _run(self, shape: _Shape, chunk: bytes, at: int) -> int:
-        """As ``_apply``, for a run of the draft's deltas that hold nothing unusual."""
-        index = max(self._index, 0)
-        if self._blocks.get(index) is not False:
-            return at
-        lead, (_, tail) = shape.lead, shape.program[0]
-        data_at, after_data, limit = shape.data_at, shape.after_data, self._framer.max_event_size
-        startswith, find, append, new = chunk.startswith, chunk.find, self._out.append, ContentDelta.__new__
-        before = seq = self._next_seq
-        while seq <= rules.MAX_SEQUENCE:
-            head = lead % (seq, index)
-            if not startswith(head, at):
-                break
-            begin = at + len(head)
-            stop = find(b'"', begin)
-            body = chunk[begin:stop]
-            if body.isascii() and b"\\" not in body:
-                text: str | None = body.decode("ascii")
+    def _is_late(self, at: int, size: int) -> bool:
+        """Whether more of the chunk has to be looked at to read on at ``at``."""
+        return self._window_stop < size and at - self._window_at > len(self._window) >> 1
+
+    def _runs(self, chunk: bytes, at: int) -> int:
+        """Reads from ``at`` in the window on; returns the place after the last event read."""
+        shapes, size = self._shapes, len(self._window)
+        while at < size:
+            for shape in shapes:
+                after = self._run(shape, chunk, at)
+                if after > at:
+                    if shape is not shapes[0]:
+                        shapes.remove(shape)
+                        shapes.insert(0, shape)
+                    break
             else:
-                text, stop = _string_slot(chunk, begin)
-            if text is None or stop < 0 or not startswith(tail, stop):
                 break
-            after = stop + len(tail)
-            if after - at > limit or (not text.isprintable() and _CONTROL.search(text)):
-                break
-            event = new(ContentDelta)
-            _set_fields(event, (chunk, at + data_at, after - after_data, seq, True, text, index, "assistant", None))
-            append(event)
-            seq += 1
             at = after
-        if seq > before:
-            self._next_seq = seq
-            self._unread = 0
-            self._number += seq - before
-            self._hits += seq - before
-            self._misses = 0 if seq - before > 32 else self._misses >> (seq - before)
         return at
 
-    def _apply(self, shape: _Shape, chunk: bytes, at: int) -> int:
-        begin = at
-        index, call = max(self._index, 0), 0
-        foretold = shape.foretold
-        if not foretold:
-            lead = shape.lead % ()
-            index = 0
-        elif foretold == _SEQ_AND_INDEX:
-            lead = shape.lead % (self._next_seq, index)
-        else:
-            lead = shape.lead % tuple(self._next_seq if kind == _SEQ else index for kind in foretold)
-        if not chunk.startswith(lead, at):
-            if _INDEX not in foretold:
-                return 0
-            # Perhaps another block than last time.
-            found = self._other_index(shape, chunk, at)
-            if found is None:
-                return 0
-            index, lead = found
-        elif _INDEX not in foretold:
-            index = 0
-        at += len(lead)
-        content = ""
-        input_tokens = output_tokens = -1
-        for kind, literal in shape.program:
-            if kind <= _ARGUMENTS or kind == _ANY_STRING:
-                stop = chunk.find(b'"', at)
-                text: str | None = None
-                if stop >= 0:
-                    body = chunk[at:stop]
-                    if body.isascii() and b"\\" not in body:
-                        text = body.decode("ascii")
-                        if not text.isprintable() and _CONTROL.search(text):
-                            return 0
-                        at = stop
-                    else:
-                        text, at = _string_slot(chunk, at)
-                if text is None:
-                    return 0
-                if kind != _ANY_STRING:
-                    content = text
-            elif kind == _ANY_NUMBER:
-                number = _NUMBER.match(chunk, at)
-                if number is None:
-                    return 0
-                at = number.end()
-            elif kind == _PADDING:
-                at = _PAD.match(chunk, at).end()  # type: ignore[union-attr]
-            elif kind == _SEQ:
-                digits = b"%d" % self._next_seq
-                if not chunk.startswith(digits, at):
-                    return 0
-                at += len(digits)
-            else:
-                number = _DIGITS.match(chunk, at)
-                if number is None:
-                    return 0
-                at = number.end()
-                if kind == _INDEX:
-                    index = int(number[0])
-                elif kind == _CALL:
-                    call = int(number[0])
-                elif kind == _INPUT:
-                    input_tokens = int(number[0])
+    def _run(self, shape: _Shape, chunk: bytes, at: int) -> int:
+        """As ``_runs``, by one shape."""
+        window, seq = self._window, self._next_seq
+        head = shape.head_at(window, at, seq, max(self._index, 0))
+        if head is None:
+            return at
+        form: Any = shape.form
+        steps, numbers, before, behind = shape.steps, shape.numbers, shape.before, shape.behind
+        is_draft = form is True
+        if is_draft and seq + len(window) > rules.MAX_SEQUENCE:
+            return at
+        extensions = True if is_draft else None
+        is_plain, is_thought = is_draft or form.kind != "arguments", not is_draft and form.kind == "reasoning"
+        is_counted = _INPUT in shape.slots
+        scan, startswith, append, new = _reader.scan_string, window.startswith, self._out.append, ContentDelta.__new__
+        data_at, after_data = self._window_at + shape.data_at, self._window_at - shape.after_data
+        number, count, begin = self._number, 0, at
+        value: str | None
+        while True:
+            at += len(head)
+            content = ""
+            for kind, ahead, lasting, varying in steps:
+                if kind:
+                    try:
+                        value, stop = scan(window, at, True)
+                    except ValueError:
+                        break
+                    if not value.isascii():
+                        value = _beyond_ascii(window, at, stop - 1, value)
+                        if value is None:
+                            break
+                    if kind != _ANY_STRING:
+                        content = value
+                    at = stop - 1
+                if startswith(ahead[0], at):
+                    at += ahead[1]
                 else:
-                    output_tokens = int(number[0])
-            if not chunk.startswith(literal, at):
-                return 0
-            at += len(literal)
-        if at - begin > self._framer.max_event_size:
-            return 0
-        start, stop = begin + shape.data_at, at - shape.after_data
-        form = shape.form
-        if form is True:
-            seq = self._next_seq
-            if seq > rules.MAX_SEQUENCE or self._blocks.get(index) is not False:
-                return 0
-            self._index = index
-            event = ContentDelta.__new__(ContentDelta)
-            _set_fields(event, (chunk, start, stop, seq, True, content, index, "assistant", None))
-            self._out.append(event)
-            self._next_seq = seq + 1
-            self._unread = 0
-        elif not content:
-            return 0
-        else:
-            self._offset = self._framer.base + begin
-            self._yield_form(form, (content, index, call, input_tokens, output_tokens), chunk, start, stop)
-        self._number += 1
-        return at
+                    at = shape.read_lasting(ahead, lasting, window, at)
+                    if at < 0:
+                        break
+                if varying:
+                    at = shape.read(varying, window, at, seq)
+                    if at < 0:
+                        break
+            else:
+                index, start, stop = numbers[_INDEX], begin + data_at, at + after_data
+                if is_draft:
+                    if index != self._index or not count:
+                        if self._blocks.get(index) is not False:
+                            break
+                        self._index = index
+                elif not content:
+                    break
+                if is_plain and index == self._index:
+                    event = new(ContentDelta)
+                    if is_thought:
+                        event._fields = (chunk, start, stop, seq, None, "", index, "assistant", content)
+                    else:
+                        event._fields = (chunk, start, stop, seq, extensions, content, index, "assistant", None)
+                    append(event)
+                    seq += 1
+                    if is_counted:
+                        self._usage = usage = new(Usage)
+                        usage._fields = (chunk, start, stop, seq, None, numbers[_INPUT], numbers[_OUTPUT])
+                        append(usage)
+                        seq += 1
+                        self._untold = True
+                else:
+                    self._number, self._next_seq = number + count, seq
+                    self._offset = self._framer.base + self._window_at + begin
+                    found = (content, index, numbers[_CALL], numbers[_INPUT], numbers[_OUTPUT])
+                    self._yield_form(shape.form, found, chunk, start, stop)
+                    seq = self._next_seq
+                count += 1
+                begin = at
+                if behind is not None:
+                    head = f"{before}{seq}{behind}"
+                if startswith(head, at):
+                    continue
+            break
+        if count:
+            self._next_seq = seq
+            self._number = number + count
+            self._hits += count
+            self._misses = self._misses >> count if count < 32 else 0
+            if is_draft:
+                self._unread = 0
+        return begin
 
-    def _other_index(self, shape: _Shape, chunk: bytes, at: int) -> tuple[int, bytes] | None:
-        """The index that stands in the lead, if the rest of the lead is as foretold."""
-        before = shape.lead.split(b"%d")[: shape.foretold.index(_INDEX) + 1]
-        prefix = b"%d".join(before) % ((self._next_seq,) * (len(before) - 1))
-        if not chunk.startswith(prefix, at):
-            return None
-        digits = _DIGITS.match(chunk, at + len(prefix))
-        if digits is None:
-            return None
-        index = int(digits[0])
-        lead = shape.lead % tuple(self._next_seq if kind == _SEQ else index for kind in shape.foretold)
-        return (index, lead) if chunk.startswith(lead, at) else None
-
-    def _remember(self, form: Form | Literal[True], block: _Block, missed: int) -> None:
+    def _remember(self, form: Form | Literal[True], block: _Block) -> None:
         """Learns the shape of an event that the careful path has just read without a violation."""
-        self._misses += 1
-        if missed >= 8 and self._number & 63:
-            return
         data = block.source[block.start : block.stop]
         walk = _Walk(data, self._root, payload.MAX_DEPTH)
         if walk.status != _OK or walk.repeated:

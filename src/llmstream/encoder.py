@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import time
 
-try:
-    from _json import encode_basestring as _quoted  # type: ignore[import-not-found,unused-ignore]
-except ImportError:  # no CPython
-    from json.encoder import encode_basestring as _quoted
-
-from . import fields, payload, rules
+from . import fields, payload, rules, verbatim
 from ._backend import (
     ContentDelta,
     ContentStop,
     Event,
+    Parser,
     StreamEnd,
     StreamError,
     StreamStart,
     ToolCall,
     UnknownEvent,
     Usage,
+    content_delta,
+    quoted,
 )
 from .errors import LifecycleError, SequenceError
 
@@ -39,8 +37,6 @@ START, DELTA, STOP, CALL, USAGE, ERROR, END, UNKNOWN = range(8)
 
 _NO_BLOCK = float("nan")
 """In place of an index: it is equal to none."""
-
-_DELTA_HEAD = 'event: content.delta\ndata: {"v":"1.0","seq":'
 
 # A stream that comes to the limit can still say so, and end.
 _LAST_SEQUENCE = dict.fromkeys(range(8), rules.MAX_SEQUENCE - 2)
@@ -67,11 +63,12 @@ class Encoder:
     cannot be written. Halves of surrogate pairs are refused; U+0085, U+2028 and U+2029, at which some readers split
     lines, are written as escapes. No error holds text of the stream.
 
-    ``extensions`` are the vendor's own members (section 4.7), as data that JSON can hold. ``clock`` gives the Unix time
-    for ``created``. One encoder belongs to one stream; it is not for several threads at once.
+    ``extensions`` are the vendor's own members (section 4.7): a mapping of what JSON can hold, with str for names at
+    every depth. ``clock`` gives the Unix time for ``created``. One encoder belongs to one stream; it is not for several
+    threads at once.
     """
 
-    __slots__ = ("_blocks", "_call_ids", "_clock", "_form", "_index", "_request_id", "_seq", "_state", "_tail")
+    __slots__ = ("_blocks", "_call_ids", "_clock", "_delta_members", "_index", "_request_id", "_seq", "_state")
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -79,8 +76,7 @@ class Encoder:
         self._seq = 0
         self._blocks: dict[int, bool] = {}  # index -> whether it was stopped
         self._index: float = _NO_BLOCK  # the block that takes deltas, and what is the same in all of them
-        self._tail = ""
-        self._form = b""
+        self._delta_members = ""
         self._call_ids: set[str] = set()
         self._request_id: str | None = None
 
@@ -112,25 +108,23 @@ class Encoder:
         """stream.start (5.3.1); ``created`` is by default the clock's time, ``request_id`` that of the request."""
         if created is None:
             created = int(self._clock())
-        return self._start(model, created, request_id, _extensions(extensions))
+        return self._start(model, created, request_id, fields.extensions(extensions))
 
     def delta(self, text: str, index: int = 0, *, extensions: Mapping[str, Any] | None = None) -> bytes:
         """content.delta (5.3.2): a fragment of text."""
         seq = self._seq
-        if index != self._index or extensions or seq > _LAST_DELTA:
-            return self._delta(text, index, _extensions(extensions))
+        if (
+            (index is not self._index and (type(index) is not int or index != self._index))
+            or seq > _LAST_DELTA
+            or (extensions is not None and extensions != {})
+        ):
+            return self._delta(text, index, fields.extensions(extensions))
         try:
-            words = _quoted(text)
-            if words.isascii():
-                found = f"{_DELTA_HEAD}{seq}{self._tail}{words}}}}}\n\n".encode()
-            else:
-                if not words.isprintable():
-                    words = _one_line(words)
-                found = self._form % (seq, words.encode())  # in bytes: a str of both would be widened first
-        except (TypeError, UnicodeEncodeError):
+            found = content_delta(seq, self._delta_members, text)
+        except (TypeError, ValueError):
             found = b""
         if not found:
-            # Says what is wrong; not within the except block, whose context would hold the text.
+            # Says what is wrong, or takes a subclass of str.
             return self._delta(text, index, None)
         self._seq = seq + 1
         return found
@@ -138,28 +132,28 @@ class Encoder:
     def stop(self, stop_reason: str, index: int = 0, *, extensions: Mapping[str, Any] | None = None) -> bytes:
         """content.stop (5.3.3), once a block: "end_turn", "max_tokens", "tool_use", "content_filter"; another word is
         written as it is, and a checker will warn of it."""
-        return self._stop(stop_reason, index, _extensions(extensions))
+        return self._stop(stop_reason, index, fields.extensions(extensions))
 
     def tool_call(
         self, id: str, name: str, arguments: str, index: int = 0, *, extensions: Mapping[str, Any] | None = None
     ) -> bytes:
         """tool.call (5.3.4): an ``id`` that is new in this stream, and ``arguments`` as JSON text."""
-        return self._tool_call(id, name, arguments, index, _extensions(extensions))
+        return self._tool_call(id, name, arguments, index, fields.extensions(extensions))
 
     def usage(self, input_tokens: int, output_tokens: int, *, extensions: Mapping[str, Any] | None = None) -> bytes:
         """usage (5.3.5): totals so far; the last one counts."""
-        return self._usage(input_tokens, output_tokens, _extensions(extensions))
+        return self._usage(input_tokens, output_tokens, fields.extensions(extensions))
 
     def error(self, code: str, message: str, *, extensions: Mapping[str, Any] | None = None) -> bytes:
         """error (5.3.6): "rate_limited", "context_length_exceeded", "content_filtered", "internal_error", "overloaded";
         another word as for ``stop``. After it come ``stop``, ``usage`` and ``end`` at most."""
-        return self._error(code, message, _extensions(extensions))
+        return self._error(code, message, fields.extensions(extensions))
 
     def end(self, request_id: str | None = None, *, extensions: Mapping[str, Any] | None = None) -> bytes:
         """stream.end (5.3.7); ``request_id`` is by default that of the start (4.6). Every block has to be stopped,
         unless an error came."""
         echoed = self._request_id if request_id is None else request_id
-        return self._end(echoed, _extensions(extensions))
+        return self._end(echoed, fields.extensions(extensions))
 
     # Around the events
 
@@ -173,16 +167,32 @@ class Encoder:
         """The comment "keep-alive"."""
         return b": keep-alive\n\n"
 
-    def fail(self, code: str = "internal_error", message: str = "") -> bytes:
-        """What ends a stream that cannot go on: error and stream.end, without what of them was written before."""
-        found = b"" if self._state in ("errored", "ended") else self.error(code, message)
-        return found if self._state == "ended" else found + self.end()
+    def fail(
+        self, code: str = "internal_error", message: str = "", *, model: str = "", request_id: str | None = None
+    ) -> bytes:
+        """What ends a stream that cannot go on, wherever it stands: error and stream.end, without what of them was
+        written before; b"" after the end.
+
+        Where the stream has not begun, a stream.start comes first, since no other event may (5.3.1); ``model`` and
+        ``request_id`` are those of it. An endpoint that has sent no byte yet, ``state`` being "new", may rather answer
+        with a status of HTTP that tells of the error.
+        """
+        # All of it before anything is written: half of an ending would be lost with the error.
+        for name, value in (("code", code), ("message", message), ("model", model)):
+            fields.text(name, value)
+        fields.optional_text("request_id", request_id)
+        if self._state == "ended":
+            return b""
+        begun = self.start(model, request_id=request_id) if self._state == "new" else b""
+        told = b"" if self._state == "errored" else self.error(code, message)
+        return begun + told + self.end()
 
     # Events as objects
 
     def encode(self, event: Event) -> bytes:
         """The bytes of an event object, as read or built, with the next number: what is read from a stream without a
-        fault, written and read again is equal. An UnknownEvent keeps all its members."""
+        fault, written and read again is equal. An UnknownEvent keeps all its members. They and extensions go on as the
+        JSON text they were, in which no number changes."""
         write = _WRITERS.get(type(event))
         if write is None:
             raise TypeError(f"an event is encoded, not {type(event).__name__}")
@@ -199,30 +209,32 @@ class Encoder:
             yield self.encode(event)
 
     def _encode_start(self, event: Any) -> bytes:
-        return self._start(event.model, event.created, event.request_id, _extensions(event.extensions))
+        return self._start(event.model, event.created, event.request_id, _held(event))
 
     def _encode_delta(self, event: Any) -> bytes:
         if event.reasoning is not None:
             raise ValueError("the draft has no place for reasoning: put it into extensions")
         if event.role != "assistant":
             raise _refusal(rules.BAD_ROLE)
-        return self.delta(event.text, event.index, extensions=event.extensions)
+        extensions = _held(event)
+        if extensions is None:
+            return self.delta(event.text, event.index)
+        return self._delta(event.text, event.index, extensions)
 
     def _encode_stop(self, event: Any) -> bytes:
-        return self._stop(event.stop_reason, event.index, _extensions(event.extensions))
+        return self._stop(event.stop_reason, event.index, _held(event))
 
     def _encode_tool_call(self, event: Any) -> bytes:
-        extensions = _extensions(event.extensions)
-        return self._tool_call(event.id, event.name, event.arguments, event.index, extensions)
+        return self._tool_call(event.id, event.name, event.arguments, event.index, _held(event))
 
     def _encode_usage(self, event: Any) -> bytes:
-        return self._usage(event.input_tokens, event.output_tokens, _extensions(event.extensions))
+        return self._usage(event.input_tokens, event.output_tokens, _held(event))
 
     def _encode_error(self, event: Any) -> bytes:
-        return self._error(event.code, event.message, _extensions(event.extensions))
+        return self._error(event.code, event.message, _held(event))
 
     def _encode_end(self, event: Any) -> bytes:
-        return self._end(event.request_id, _extensions(event.extensions))
+        return self._end(event.request_id, _held(event))
 
     def _encode_unknown(self, event: Any) -> bytes:
         self._check(UNKNOWN)
@@ -231,8 +243,8 @@ class Encoder:
             raise ValueError("an UnknownEvent must not have a type of the draft")
         if not kind or not kind.isprintable():
             raise ValueError("type must be one line without control characters")
-        text = _dumps(_members(event))[1:-1]
-        found = self._write(UNKNOWN, f",{text}" if text else "", None, kind)
+        members = [b",%b:%b" % (quoted(name), _utf8(text)) for name, text in _members(event).items()]
+        found = self._write(UNKNOWN, b"".join(members), None, kind)
         self._took(UNKNOWN)
         return found
 
@@ -240,11 +252,9 @@ class Encoder:
 
     def _start(self, model: str, created: int, request_id: str | None, extensions: str | None) -> bytes:
         self._check(START)
-        if request_id is not None:
-            fields.text("request_id", request_id)
-        echoed = "" if request_id is None else f',"request_id":{_quoted(request_id)}'
-        members = f'{echoed},"model":{self._text("model", model)},"created":{fields.integer("created", created)}'
-        found = self._write(START, members, extensions)
+        echoed = b"" if request_id is None else b',"request_id":%b' % _text("request_id", request_id)
+        name, time_created = _text("model", model), fields.integer("created", created)
+        found = self._write(START, b'%b,"model":%b,"created":%d' % (echoed, name, time_created), extensions)
         self._request_id = request_id
         self._took(START)
         return found
@@ -253,13 +263,12 @@ class Encoder:
         self._check(DELTA)
         index = fields.integer("index", index)
         self._check_open(index)
-        tail = f',"type":"content.delta","index":{index},"role":"assistant","delta":{{"text":'
-        words = self._text("text", text)
-        more = "" if extensions is None else f',"extensions":{extensions}'
-        found = _utf8(f"{_DELTA_HEAD}{self._seq}{tail}{words}}}{more}}}\n\n")
+        members = f',"type":"content.delta","index":{index},"role":"assistant","delta":{{"text":'
+        found = content_delta(self._seq, members, fields.text("text", text))
+        if extensions is not None:
+            found = b"%b%b}\n\n" % (found[: -len(b"}\n\n")], _extensions_member(extensions))
         self._blocks[index] = False
-        if index != self._index:
-            self._index, self._tail, self._form = index, tail, f"{_DELTA_HEAD}%d{tail}%b}}}}\n\n".encode()
+        self._index, self._delta_members = index, members
         self._took(DELTA)
         return found
 
@@ -269,7 +278,7 @@ class Encoder:
         if self._blocks.get(index):
             raise _refusal(rules.SECOND_STOP, STOP)
         self._check_room(index)
-        members = f',"index":{index},"stop_reason":{self._text("stop_reason", stop_reason)}'
+        members = b',"index":%d,"stop_reason":%b' % (index, _text("stop_reason", stop_reason))
         found = self._write(STOP, members, extensions)
         self._blocks[index] = True
         self._index = _NO_BLOCK
@@ -280,13 +289,13 @@ class Encoder:
         self._check(CALL)
         index = fields.integer("index", index)
         self._check_open(index)
-        words = [self._text(member, value) for member, value in (("id", id), ("name", name), ("arguments", arguments))]
+        words = _text("id", id), _text("name", name), _text("arguments", arguments)
         if id in self._call_ids:
             raise _refusal(rules.REPEATED_CALL_ID, CALL)
         if len(self._call_ids) >= rules.MAX_BLOCKS:
             raise _refusal(rules.TOO_MANY_BLOCKS, CALL)
-        _check_json(arguments)
-        members = f',"index":{index},"id":{words[0]},"name":{words[1]},"arguments":{words[2]}'
+        _check_arguments(arguments)
+        members = b',"index":%d,"id":%b,"name":%b,"arguments":%b' % (index, *words)
         found = self._write(CALL, members, extensions)
         self._blocks[index] = False
         self._call_ids.add(id)
@@ -295,14 +304,14 @@ class Encoder:
 
     def _usage(self, input_tokens: int, output_tokens: int, extensions: str | None) -> bytes:
         self._check(USAGE)
-        read, written = fields.integer("input_tokens", input_tokens), fields.integer("output_tokens", output_tokens)
-        found = self._write(USAGE, f',"input_tokens":{read},"output_tokens":{written}', extensions)
+        counts = fields.integer("input_tokens", input_tokens), fields.integer("output_tokens", output_tokens)
+        found = self._write(USAGE, b',"input_tokens":%d,"output_tokens":%d' % counts, extensions)
         self._took(USAGE)
         return found
 
     def _error(self, code: str, message: str, extensions: str | None) -> bytes:
         self._check(ERROR)
-        members = f',"code":{self._text("code", code)},"message":{self._text("message", message)}'
+        members = b',"code":%b,"message":%b' % (_text("code", code), _text("message", message))
         found = self._write(ERROR, members, extensions)
         self._took(ERROR)
         return found
@@ -313,7 +322,7 @@ class Encoder:
             raise _refusal(rules.BLOCK_NOT_STOPPED, END)
         if request_id is not None and self._request_id is not None and request_id != self._request_id:
             raise _refusal(rules.REQUEST_ID_DIFFERS, END)
-        members = "" if request_id is None else f',"request_id":{self._text("request_id", request_id)}'
+        members = b"" if request_id is None else b',"request_id":%b' % _text("request_id", request_id)
         found = self._write(END, members, extensions)
         self._took(END)
         return found
@@ -344,16 +353,16 @@ class Encoder:
         if self._state != "streaming":
             self._index = _NO_BLOCK
 
-    # Bytes
-
-    def _text(self, name: str, value: Any) -> str:
-        return _quoted(fields.text(name, value))
-
-    def _write(self, kind: int, members: str, extensions: str | None, name: str = "") -> bytes:
+    def _write(self, kind: int, members: bytes, extensions: str | None, name: str = "") -> bytes:
         name = name or rules.EVENT_TYPES[kind]
-        word = _quoted(name)
-        more = "" if extensions is None else f',"extensions":{extensions}'
-        return _utf8(f'event: {name}\ndata: {{"v":"1.0","seq":{self._seq},"type":{word}{members}{more}}}\n\n')
+        more = b"" if extensions is None else _extensions_member(extensions)
+        return b'event: %b\ndata: {"v":"1.0","seq":%d,"type":%b%b%b}\n\n' % (
+            name.encode(),
+            self._seq,
+            quoted(name),
+            members,
+            more,
+        )
 
 
 _WRITERS: dict[type[Event], Callable[[Encoder, Any], bytes]] = {
@@ -377,60 +386,83 @@ def _refusal(rule: int, kind: int | None = None) -> Exception:
     return found.error(words) if in_order else ValueError(words)
 
 
-def _one_line(text: str) -> str:
-    """JSON text with escapes for what other readers than those of SSE take for the end of a line."""
-    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")
+def _text(name: str, value: Any) -> bytes:
+    """A member that is text, as JSON."""
+    return quoted(fields.text(name, value))
+
+
+def _extensions_member(extensions: str) -> bytes:
+    return b',"extensions":%b' % _utf8(extensions)
 
 
 def _utf8(text: str) -> bytes:
+    """JSON text as bytes, with escapes for what other readers than those of SSE take for the end of a line."""
+    if not text.isascii():
+        text = text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")
     try:
-        return _one_line(text).encode()
+        return text.encode()
     except UnicodeEncodeError:
         pass  # the error would hold the text
-    raise _half()
+    raise ValueError("half a surrogate pair cannot be written")
 
 
-def _half() -> ValueError:
-    return ValueError("half a surrogate pair cannot be written")
+# What was read is handed on as JSON text: Python values would change a number or not hold it.
 
 
-def _extensions(value: Mapping[str, Any] | None) -> str | None:
+def _held(event: Event) -> str | None:
+    """The extensions of an event as JSON text, None where there are none."""
+    state = event.__reduce__()[1][1]  # where either twin tells the text from the place it came from
+    raw, held = state[0], state[2]
+    if held is not True:
+        found: str | None = held
+        return found
+    if not fields.may_have_extensions(raw):
+        return None
+    found = _members_of(raw).get("extensions", "")
+    return found if found.startswith("{") and found != "{}" else None
+
+
+def _members(event: Event) -> dict[str, str]:
+    """The members of an event of an unknown type besides the three that an encoder writes itself."""
+    raw = event.raw
+    if not raw:
+        held = _held(event)
+        return {} if held is None else {"extensions": held}
+    if not _is_object(raw):
+        raise _refusal(rules.NOT_JSON, UNKNOWN)
+    return {name: text for name, text in _members_of(raw).items() if name not in ("v", "seq", "type")}
+
+
+def _members_of(raw: bytes) -> dict[str, str]:
+    return verbatim.members(payload.without_lone_surrogates(raw.decode("utf-8", "replace"))[0])
+
+
+def _is_object(raw: bytes) -> bool:
     try:
-        return fields.extensions(value)
+        return isinstance(payload.loads(raw.decode("utf-8", "replace")), dict)
+    except ValueError:
+        return False
     except RecursionError:
         pass
-    raise _too_deep("extensions")
+    # Too deep for Python's reader; not for ours.
+    return bool(Parser(max_event_size=len(raw) + 1).feed_payload(raw))
 
 
-def _check_json(text: str) -> None:
+def _check_arguments(text: str) -> None:
+    """Raises where a parser would report that the arguments of a tool call are not JSON text."""
     try:
         payload.loads(text)
         return
     except ValueError:
-        fault: Exception = _refusal(rules.ARGUMENTS_NOT_JSON, CALL)
+        is_deep = False
     except RecursionError:
-        fault = _too_deep("arguments")
-    raise fault
-
-
-def _members(event: Event) -> dict[str, Any]:
-    """The members of an event besides the three that an encoder writes itself."""
-    try:
-        found = event.json()
-    except (ValueError, RecursionError):
-        found = None  # the error would hold the text
-    if not isinstance(found, dict):
-        raise _refusal(rules.NOT_JSON, UNKNOWN)
-    return {name: value for name, value in found.items() if name not in ("v", "seq", "type")}
-
-
-def _dumps(value: Any) -> str:
-    try:
-        return payload.dumps(value)
-    except RecursionError:
-        pass
-    raise _too_deep("the event")
-
-
-def _too_deep(what: str) -> ValueError:
-    return ValueError(f"{what} is nested too deeply")
+        is_deep = True
+    if not is_deep:
+        raise _refusal(rules.ARGUMENTS_NOT_JSON, CALL)
+    # Too deep for Python's reader; ours has a bound of its own.
+    envelope = b'{"type":"tool.call","arguments":%b}' % quoted(str(text))
+    parser = Parser(max_event_size=len(envelope) + 1)
+    parser.feed_payload(envelope)
+    requirement = rules.RULES[rules.ARGUMENTS_NOT_JSON].requirement
+    if any(violation.requirement == requirement for violation in parser.violations):
+        raise ValueError("arguments are nested too deeply, or are not JSON text")

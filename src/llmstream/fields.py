@@ -10,7 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["envelope", "extensions", "integer", "optional_integer", "optional_text", "text"]
+__all__ = [
+    "envelope",
+    "extensions",
+    "extensions_of",
+    "integer",
+    "may_have_extensions",
+    "optional_integer",
+    "optional_text",
+    "text",
+]
 
 
 def text(name: str, value: Any) -> str:
@@ -54,20 +63,54 @@ def optional_integer(name: str, value: Any) -> int | None:
 
 
 def extensions(value: Mapping[str, Any] | payload.Written | None) -> str | None:
-    """Extensions as compact JSON text, None where there are none; raises TypeError or ValueError for bad ones."""
+    """Extensions as compact JSON text, None where there are none. Raises TypeError for what is no mapping or has a name
+    that is no str, at any depth, and ValueError for what JSON cannot hold."""
+    if value is None:
+        return None
     if isinstance(value, payload.Written):
         return value.text
-    if not value:
-        return None
+    if not hasattr(value, "keys"):
+        raise TypeError(f"extensions must be a mapping, not {type(value).__name__}")
     members = dict(value)
-    if not all(isinstance(key, str) for key in members):
-        raise TypeError("extensions must have str keys")
-    return payload.dumps(members)
+    if not members:
+        return None
+    try:
+        text = payload.dumps(members)
+    except TypeError as error:
+        fault: Exception = TypeError(str(error))
+    except ValueError as error:
+        fault = ValueError(str(error))
+    except RecursionError:
+        fault = ValueError("extensions is nested too deeply")
+    else:
+        _check_names(members)
+        return text
+    raise fault  # without what newer Pythons note on their own error: the names
+
+
+def _check_names(members: dict[str, Any]) -> None:
+    # json makes str of other names, so that 1 and "1" were the same. It has come to an end of these values.
+    values: list[Any] = [members]
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            if not all(isinstance(name, str) for name in value):
+                raise TypeError("extensions must have str keys")
+            values.extend(value.values())
+        elif isinstance(value, (list, tuple)):
+            values.extend(value)
+
+
+def may_have_extensions(raw: bytes) -> bool:
+    """Whether an envelope could have a member of that name, however it is spelled."""
+    if raw.find(b"extensions") >= 0:  # which costs half of what "in" does
+        return True
+    return raw.find(b"\\") >= 0 and (b"\\u006" in raw or b"\\u007" in raw)
 
 
 def extensions_of(raw: bytes) -> dict[str, Any]:
     """The ``extensions`` member of an envelope (draft, section 4.7), as data; anything but an object is {}."""
-    if b"extensions" not in raw and b"\\u" not in raw:
+    if not may_have_extensions(raw):
         return {}
     try:
         # What is handed out can be encoded again (resolution A-24).

@@ -10,7 +10,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["MAX_DEPTH", "Written", "canonical", "dumps", "first_value", "is_json", "loads", "read", "without_lone_surrogates"]
+__all__ = [
+    "MAX_DEPTH",
+    "Written",
+    "canonical",
+    "dumps",
+    "first_value",
+    "is_json",
+    "loads",
+    "read",
+    "without_lone_surrogates",
+]
 
 MAX_DEPTH = 500
 """Nesting beyond this is refused where whole values are built: Python's own reader is recursive."""

@@ -6,10 +6,11 @@ came over several connections, may be put back in the order of their ``seq``.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from heapq import heappop, heappush
 
 from . import fields
-from .rules import MAX_VIOLATIONS
+from .rules import MAX_INTEGER, MAX_VIOLATIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from ._backend import Event
 
 __all__ = ["ReorderBuffer", "reorder"]
+
+_MAX_RUNS = 10_000
+"""Runs of numbers given up that are remembered, to tell what is late from what is repeated."""
 
 
 def reorder(events: Iterable[Event], window: int = 64) -> Iterator[Event]:
@@ -34,22 +38,43 @@ class ReorderBuffer:
 
     An event whose turn has come leaves at once. One that is ahead waits for the missing ones before it, until more
     than ``window`` events wait: then the missing ones are given up, and the run of them is noted in ``gaps``. An event
-    that comes after its turn is dropped: counted in ``repeated`` if its number has been handed out or waits already
-    (the first one counts), else in ``late``. An event without ``seq`` cannot be put in order and leaves at once; where
-    such events may account for missing numbers, no gap is noted (as a parser does).
+    without ``seq`` cannot be put in order and leaves at once; where such events may account for missing numbers, no
+    gap is noted (as a parser does), though these numbers are given up too.
+
+    Of several events with one number the first counts. The others, and what comes after it was given up, are dropped,
+    and each of them is counted once, when it is pushed:
+
+    - ``repeated``: an event with its number was pushed before, whether that was handed out, waits, or came late;
+    - ``late``: none was, and its number had been given up.
+
+    10,000 runs of numbers given up are remembered. Where there were more, an event that comes after its turn counts as
+    late if its number is not above the last of a forgotten run.
     """
 
-    __slots__ = ("_count", "_gaps", "_late", "_next", "_repeated", "_unread", "_waiting", "_window")
+    __slots__ = (
+        "_forgotten",
+        "_gaps",
+        "_late",
+        "_lost",
+        "_next",
+        "_numbers",
+        "_repeated",
+        "_unread",
+        "_waiting",
+        "_window",
+    )
 
     def __init__(self, window: int = 64) -> None:
         if fields.integer("window", window) < 1:
             raise ValueError("window must be at least 1")
         self._window = window
-        self._waiting: list[tuple[int, int, Event]] = []  # a heap; the counter keeps events from being compared
-        self._count = 0
+        self._waiting: dict[int, Event] = {}
+        self._numbers: list[int] = []  # a heap of those that wait
         self._next = 0
         self._unread = 0
         self._gaps: list[tuple[int, int]] = []
+        self._lost: list[tuple[int, int]] = []  # rising runs of numbers given up, without those that came late
+        self._forgotten = -1  # the last number of the runs that are no longer among them
         self._late = 0
         self._repeated = 0
 
@@ -60,12 +85,12 @@ class ReorderBuffer:
 
     @property
     def late(self) -> int:
-        """How many events came after they had been given up, and were dropped."""
+        """How many events came after their numbers had been given up, each the first with its number."""
         return self._late
 
     @property
     def repeated(self) -> int:
-        """How many events had a number that was there before, and were dropped."""
+        """How many events had a number that had been there before."""
         return self._repeated
 
     def push(self, event: Event) -> list[Event]:
@@ -75,17 +100,17 @@ class ReorderBuffer:
             self._unread += 1
             return [event]
         if seq < self._next:
-            if any(first <= seq <= last for first, last in self._gaps):
-                self._late += 1
-            else:
-                self._repeated += 1
+            self._drop(seq)
             return []
         if seq == self._next:
             self._next += 1
             self._unread = 0
             return [event, *self._due()] if self._waiting else [event]
-        heappush(self._waiting, (seq, self._count, event))
-        self._count += 1
+        if seq in self._waiting:
+            self._repeated += 1
+            return []
+        self._waiting[seq] = event
+        heappush(self._numbers, seq)
         return self._give_up() if len(self._waiting) > self._window else []
 
     def close(self) -> list[Event]:
@@ -95,24 +120,40 @@ class ReorderBuffer:
             found += self._give_up()
         return found
 
+    def _drop(self, seq: int) -> None:
+        """Counts an event whose turn has passed."""
+        if seq <= self._forgotten:
+            self._late += 1
+            return
+        at = bisect_right(self._lost, (seq, MAX_INTEGER)) - 1
+        first, last = self._lost[at] if at >= 0 else (0, -1)
+        if seq > last:
+            self._repeated += 1
+            return
+        self._late += 1
+        self._lost[at : at + 1] = [run for run in ((first, seq - 1), (seq + 1, last)) if run[0] <= run[1]]
+        self._forget()
+
     def _due(self) -> list[Event]:
         """What waits and has its turn now."""
         found: list[Event] = []
-        waiting = self._waiting
-        while waiting and waiting[0][0] <= self._next:
-            seq, _, event = heappop(waiting)
-            if seq < self._next:
-                self._repeated += 1
-            else:
-                found.append(event)
-                self._next += 1
+        while self._numbers and self._numbers[0] == self._next:
+            found.append(self._waiting.pop(heappop(self._numbers)))
+            self._next += 1
         return found
 
     def _give_up(self) -> list[Event]:
         """Waits no longer for what is missing before the first event that waits."""
         first = self._next + self._unread
-        self._next = self._waiting[0][0]
-        if first < self._next and len(self._gaps) < MAX_VIOLATIONS:
-            self._gaps.append((first, self._next - 1))
+        last = self._numbers[0] - 1
+        self._lost.append((self._next, last))
+        self._forget()
+        self._next = last + 1
+        if first <= last and len(self._gaps) < MAX_VIOLATIONS:
+            self._gaps.append((first, last))
         self._unread = 0
         return self._due()
+
+    def _forget(self) -> None:
+        if len(self._lost) > _MAX_RUNS:
+            self._forgotten = self._lost.pop(0)[1]
