@@ -45,6 +45,8 @@ def file(tmp_path: Path) -> Any:
         (WARNED, ("--strict",), 1, "error R5.3.5-3"),
         (CUT, (), 1, "event 2, offset "),
         (b"", (), 1, "error R5.3.7-2"),
+        (b'{"detail":"Not Found"}', (), 1, "error R5.3.7-2"),
+        (start() + b'{"error":{"message":"x"}}', (), 1, "error R5.3.7-2"),
         (b"<html>502 Bad Gateway</html>\n", (), 1, "error R5.3.7-2"),
         (GOOD.replace(b"1.0", b"2.0"), (), 1, "event 0, offset 0: error R5.2-1: v is not"),
         (GOOD, ("--max-event-size", "20"), 1, "error L-SIZE"),

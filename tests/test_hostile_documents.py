@@ -30,10 +30,10 @@ def test_a_cut_string_of_escapes_is_searched_once(llmstream, monkeypatch):
 
 
 def test_paths_are_written_for_the_findings_that_are_kept(llmstream, monkeypatch):
-    values = import_module("llmstream.request.values")
+    reading = import_module("llmstream.request.reading")
     written = []
-    original = values._path
-    monkeypatch.setattr(values, "_path", lambda place: written.append(1) or original(place))
+    original = reading.path_of
+    monkeypatch.setattr(reading, "path_of", lambda *place: written.append(1) or original(*place))
     body = b'{"x":' + b"[" * 400 + b"{" + b",".join([b'"a":0'] * 20_000) + b"}" + b"]" * 400 + b"}"
     request = llmstream.Request.from_json(body)
     assert request.validate()

@@ -544,7 +544,9 @@ def test_what_a_shape_reads_is_never_late(llmstream, line, end_of_line):
     learned = start() + b"".join(delta(number, "x") for number in range(1, 5))
     cut = [delta(5)[:-1] + line + b"\n", line + delta(6), delta(7), delta(8), sse("x"), delta(9), end(10)]
     learned, data = learned.replace(b"\n", end_of_line), b"".join(cut).replace(b"\n", end_of_line)
-    for chunks in (*splits.some_ways(learned + data), [learned, *splits.bytewise(data)]):
+    middle = len(delta(5))
+    halves = [[learned, data[:at], data[at:]] for at in range(middle - 9, middle + 2 * len(line) + 9)]
+    for chunks in (*splits.some_ways(learned + data), [learned, *splits.bytewise(data)], *halves):
         readers = llmstream.Parser(), llmstream.Parser(shapes=False)
         for chunk in chunks:
             fast_one, careful_one = (seen(reader, reader.feed(chunk)) for reader in readers)

@@ -212,3 +212,34 @@ def test_r8_2_2_only_true_confirms(kit: Any, llmstream: Any, answer: Any) -> Non
     assert kit.screen_tool_calls(calls, tools(kit), confirm=lambda call, tool: answer)[0] == []
     with pytest.raises(TypeError):
         kit.screen_tool_calls(calls, tools(kit))
+
+
+def test_calls_that_could_not_be_answered_are_refused_before_they_run(kit: Any, llmstream: Any) -> None:
+    right = llmstream.ToolCall(id="1", name="get_weather", arguments='{"city":"Vienna"}')
+    [nameless] = llmstream.Parser().feed_payload(
+        b'{"v":"1.0","seq":0,"type":"tool.call","index":0,"name":"get_weather","arguments":"{\\"city\\":\\"Vienna\\"}"}'
+    )
+    asked = []
+    approved, refused = kit.screen_tool_calls(
+        [right, right, nameless], tools(kit), confirm=lambda call, tool: asked.append(call) or True
+    )
+    assert approved == asked == [right]
+    assert [told(found) for _, found in refused] == [[("R5.3.4-2", "id")], [("R5.3.4-1", "id")]]
+
+
+@pytest.mark.parametrize(
+    ("items", "fits"),
+    [
+        ([1, 2, "1", True, None, [1], {"a": 1}], True),
+        ([1, 1.0], False),
+        ([0, False], True),
+        ([{"a": [1, 2.0]}, {"a": [1.0, 2]}], False),
+        ([{"x": number} for number in range(20_000)], True),
+    ],
+)
+def test_unique_items_take_linear_time(kit: Any, llmstream: Any, items: Any, fits: bool) -> None:
+    pytest.importorskip("jsonschema")
+    schema = {"type": "object", "properties": {"tags": {"type": "array", "uniqueItems": True}}}
+    call = llmstream.ToolCall(id="1", name="tag", arguments=json.dumps({"tags": items}))
+    found = kit.check_tool_call(call, [kit.Tool(name="tag", description="d", parameters=schema)])
+    assert told(found) == ([] if fits else [("R8.2-1", "arguments.tags")])

@@ -153,6 +153,13 @@ def ids(text: str) -> set[str]:
 
 
 def main(arguments: list[str]) -> int:
+    from llmstream import rules
+
+    known = {*names(rules).values(), *(rule.requirement for rule in rules.RULES)}
+    unknown = [name for name in arguments if name not in known]
+    if unknown:
+        print(f"no such rule: {', '.join(unknown)}", file=sys.stderr)
+        return 2
     mutations = Mutations(arguments)
     options = ["-o", "addopts=", "-p", "no:cacheprovider", "-qq", "--no-extension", "--rootdir", str(ROOT)]
     status = pytest.main([*options, *files(arguments)], plugins=[mutations])

@@ -520,6 +520,7 @@ cdef class Parser:
                 self._bytes(head)
             self._tail()
             self._close_framing()
+            in_band = self._error is not None
             self._stray()
             self._offset = self._framer.offset
             self._forget_payload()
@@ -527,7 +528,7 @@ cdef class Parser:
                 self._give_up()
             if self._dialect is not None and not self._detecting:
                 self._accept(self._call(self._dialect.finish, (False,)), NULL, 0)
-            self._finish()
+            self._finish(in_band)
         finally:
             self._end()
         out = self._take_out()
@@ -1577,10 +1578,11 @@ cdef class Parser:
         self._accept(events, NULL, <size_t> len(self._payload_bytes))
         return self._settle()
 
-    cdef int _finish(self) except -1:
+    cdef int _finish(self, bint in_band) except -1:
+        """``in_band``: whether an error came as an event; of the draft's own stream, one outside of it ends nothing."""
         if self._state == STATE_ENDED:
             return 0
-        if self._error is None:
+        if self._error is None or (self._dialect is None and not in_band):
             return self._record(rules.NOT_ENDED)
         if self._dialect is None:
             return self._record(rules.END_AFTER_ERROR_MISSING)

@@ -372,13 +372,14 @@ class Parser:
                 self._bytes(head)
             self._tail()
             self._close_framing()
+            in_band = self._error is not None
             self._stray()
             self._offset = self._framer.offset
             if self._detecting and self._error is None:
                 self._give_up()
             if self._dialect is not None and not self._detecting:
                 self._accept(self._call(self._dialect.finish, False), b"", 0, 0)
-            self._finish()
+            self._finish(in_band)
         finally:
             self._busy = False
         out = self._take_out()
@@ -1066,10 +1067,11 @@ class Parser:
         self._accept(events, data, 0, len(data))
         self._settle()
 
-    def _finish(self) -> None:
+    def _finish(self, in_band: bool) -> None:
+        """``in_band``: whether an error came as an event; of the draft's own stream, one outside of it ends nothing."""
         if self._state == "ended":
             return
-        if self._error is None:
+        if self._error is None or (self._dialect is None and not in_band):
             self._record(rules.NOT_ENDED)
         elif self._dialect is None:
             self._record(rules.END_AFTER_ERROR_MISSING)

@@ -4,6 +4,7 @@ breaks; with --format json one object. With --request the request that it answer
 from __future__ import annotations
 
 from ..conformance import check
+from ..request.reading import DEFAULT_MAX_SIZE
 from .inputs import Input
 from .options import Unusable
 from .terminal import harmless, write
@@ -46,5 +47,10 @@ def run(found: argparse.Namespace) -> int:
 
 
 def _body(name: str) -> bytes:
+    body = bytearray()
     with Input(name) as source:
-        return b"".join(source)
+        for chunk in source:
+            body += chunk
+            if len(body) > DEFAULT_MAX_SIZE:  # so much is not read in any case
+                break
+    return bytes(body)

@@ -55,13 +55,21 @@ def screen_tool_calls(
     """The calls that may run, and the refused ones, each with what is wrong with it.
 
     ``confirm`` is asked for every call that ``check_tool_call`` finds nothing wrong with (R8.2-2); only ``True`` lets
-    it run.
+    it run. A call without an id, or with that of an earlier one, is refused: it could not be answered (R5.3.4-1,
+    R5.3.4-2). Whether the stream ended is for the caller to ask (``result.complete``): a call that came is whole.
     """
     declared = list(_declared(tools))
     approved: list[ToolCall] = []
     refused: list[tuple[ToolCall, list[RequestViolation]]] = []
+    seen: set[str | None] = set()
     for call in _said(calls)[1]:
         tool, found = _checked(call, declared, schema)
+        if call.id is None or call.id in seen:
+            # Before it is asked for: it may have side effects.
+            findings = Findings(strict=True)
+            findings.add(rules.BAD_CALL_ID if call.id is None else rules.REPEATED_CALL_ID, "id")
+            found = [*found, *findings.found]
+        seen.add(call.id)
         if tool is not None and not found:
             if confirm(call, tool) is True:
                 approved.append(call)

@@ -224,7 +224,9 @@ class VendorWriter:
             self.left_out += 1
             return b""
         is_object = self.takes_any_json or (arguments or "").lstrip(" \t\r\n").startswith("{")
-        if not name or arguments is None or not is_object or not payload.is_json(arguments):
+        # A reader of dialects marks a call that came damaged, even where what is left of it is JSON.
+        is_damaged = any(key.endswith(":invalid_arguments") for key in event.extensions)
+        if not name or arguments is None or not is_object or is_damaged or not payload.is_json(arguments):
             self._fault = self._fault or NOT_JSON
             self.left_out += 1
             return b""
