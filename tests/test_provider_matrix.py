@@ -17,7 +17,9 @@ def test_the_matrix_is_that_of_the_recordings():
     tool = ROOT / "tools" / "provider_matrix.py"
     if not tool.is_file():
         pytest.skip("the tools are not part of a source distribution")
-    if not (handed.SHARED / "captures" / "manifest.tsv").is_file():
+    captures = handed.SHARED / "captures"
+    if not (captures / "manifest.tsv").is_file():
         pytest.skip("no recorded streams at hand")
-    done = subprocess.run([sys.executable, str(tool), "--check"], capture_output=True, text=True, check=False)
+    command = [sys.executable, str(tool), "--check", str(captures)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

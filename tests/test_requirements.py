@@ -81,6 +81,12 @@ def test_a_rule_that_is_taken_out_is_missed_by_a_test(requirement):
     assert re.match(rf"{requirement} +[A-Z_]+ +tests/test_\w+\.py::test_", done.stdout)
 
 
+def test_a_rule_that_is_none_is_no_pass():
+    command = [sys.executable, str(ROOT / "tools" / "rule_mutations.py"), "R99.9-9"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (2, "no such rule: R99.9-9\n")
+
+
 def test_every_rule_names_a_requirement_or_is_ours(table, llmstream):
     from llmstream import rules
 

@@ -32,6 +32,7 @@ class Mutations:
         self.texts = dict(requirements_table.tests())
         self.passes: dict[str, bool] = {}
         self.missed: list[str] = []
+        self.unknown: list[str] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -40,6 +41,10 @@ class Mutations:
         with twin.active():
             from llmstream import rules
 
+            known = {*names(rules).values(), *(rule.requirement for rule in rules.RULES)}
+            self.unknown = [name for name in self.wanted if name not in known]
+            if self.unknown:
+                return True
             for number, name in names(rules).items():
                 requirement = rules.RULES[number].requirement
                 if not self.wanted or {name, requirement} & set(self.wanted):
@@ -153,16 +158,12 @@ def ids(text: str) -> set[str]:
 
 
 def main(arguments: list[str]) -> int:
-    from llmstream import rules
-
-    known = {*names(rules).values(), *(rule.requirement for rule in rules.RULES)}
-    unknown = [name for name in arguments if name not in known]
-    if unknown:
-        print(f"no such rule: {', '.join(unknown)}", file=sys.stderr)
-        return 2
     mutations = Mutations(arguments)
     options = ["-o", "addopts=", "-p", "no:cacheprovider", "-qq", "--no-extension", "--rootdir", str(ROOT)]
     status = pytest.main([*options, *files(arguments)], plugins=[mutations])
+    if mutations.unknown:
+        print(f"no such rule: {', '.join(mutations.unknown)}", file=sys.stderr)
+        return 2
     if mutations.missed:
         print(f"missed by no test: {'; '.join(mutations.missed)}", file=sys.stderr)
     return int(status) or bool(mutations.missed)
