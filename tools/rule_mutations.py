@@ -10,6 +10,7 @@ need the project installed with its extra ``test``.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -158,6 +159,7 @@ def ids(text: str) -> set[str]:
 
 
 def main(arguments: list[str]) -> int:
+    os.environ.pop("LLMSTREAM_REQUIRE_SHARED", None)  # these are not all tests
     mutations = Mutations(arguments)
     options = ["-o", "addopts=", "-p", "no:cacheprovider", "-qq", "--no-extension", "--rootdir", str(ROOT)]
     status = pytest.main([*options, *files(arguments)], plugins=[mutations])
