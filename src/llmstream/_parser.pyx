@@ -1281,7 +1281,7 @@ cdef class Parser:
         return -2
 
     cdef object _value(self, pointer data, size_t size):
-        cdef pointer at = _skip_space(data)
+        cdef pointer at = json_skip_space(data, data + size)
         return _read_value(&at, data + size, &self._scratch)
 
     cdef bint _fit(

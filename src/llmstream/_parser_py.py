@@ -841,14 +841,11 @@ class Parser:
         value = self._value(text)
         if value is None:
             return None
-        if "\\u" in text:
-            whole, halves = payload.without_lone_surrogates(text)
-            if halves:
-                self._record(rules.LONE_SURROGATE)
-                value = payload.loads(whole)
-                self._accept(self._call(dialect.translate, value, event or None), source, start, stop)
-                return None
-        if self._started:
+        whole, halves = payload.without_lone_surrogates(text) if "\\u" in text else (text, False)
+        if halves:
+            self._record(rules.LONE_SURROGATE)
+            value = payload.loads(whole)
+        elif self._started:
             leaves = _gather(self._root, value)
             for form in self._forms:
                 found = self._fit(form, leaves) if form.content in leaves else None

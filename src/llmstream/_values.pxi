@@ -15,11 +15,8 @@ cdef extern from "_scan.h" nogil:
     )
     const unsigned char *scan_number(const unsigned char *p, const unsigned char *end)
 
-
-cdef inline pointer _skip_space(pointer p) noexcept nogil:
-    while p[0] == c" " or p[0] == c"\n" or p[0] == c"\r" or p[0] == c"\t":
-        p += 1
-    return p
+cdef extern from "_json.h" nogil:
+    const unsigned char *json_skip_space(const unsigned char *p, const unsigned char *end)
 
 
 cdef object _read_number(pointer p, pointer stop):
@@ -76,31 +73,31 @@ cdef object _read_value(pointer *at, pointer end, Bytes *scratch):
 
 cdef dict _read_object(pointer *at, pointer end, Bytes *scratch):
     cdef dict found = {}
-    cdef pointer p = _skip_space(at[0] + 1)
+    cdef pointer p = json_skip_space(at[0] + 1, end)
     cdef pointer stop
     cdef unsigned flags = 0
     cdef str key
     while p[0] != c"}":
         if p[0] == c",":
-            p = _skip_space(p + 1)
+            p = json_skip_space(p + 1, end)
         p += 1
         scan_string(p, end, &stop, &flags)
         key = _text(p, <size_t> (stop - p), flags, scratch)
-        at[0] = _skip_space(_skip_space(stop + 1) + 1)
+        at[0] = json_skip_space(json_skip_space(stop + 1, end) + 1, end)
         PyDict_SetItem(found, key, _read_value(at, end, scratch))
-        p = _skip_space(at[0])
+        p = json_skip_space(at[0], end)
     at[0] = p + 1
     return found
 
 
 cdef list _read_array(pointer *at, pointer end, Bytes *scratch):
     cdef list found = []
-    cdef pointer p = _skip_space(at[0] + 1)
+    cdef pointer p = json_skip_space(at[0] + 1, end)
     while p[0] != c"]":
         if p[0] == c",":
-            p = _skip_space(p + 1)
+            p = json_skip_space(p + 1, end)
         at[0] = p
         PyList_Append(found, _read_value(at, end, scratch))
-        p = _skip_space(at[0])
+        p = json_skip_space(at[0], end)
     at[0] = p + 1
     return found

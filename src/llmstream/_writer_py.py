@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from . import payload
+
 try:
     from _json import encode_basestring as _quoted  # type: ignore[import-not-found,unused-ignore]
 except ImportError:  # no CPython
@@ -25,7 +27,7 @@ def quoted(text: str) -> bytes:
     words = _quoted(text)
     if words.isascii():
         return words.encode()
-    return _utf8(words)
+    return payload.one_line(words)
 
 
 def content_delta(seq: int, members: str, text: str) -> bytes:
@@ -37,17 +39,7 @@ def content_delta(seq: int, members: str, text: str) -> bytes:
     if words.isascii():
         return f"{_HEAD}{seq}{members}{words}}}}}\n\n".encode()
     # In bytes: a str of all of it would be widened first.
-    return b"%b%d%b%b}}\n\n" % (_HEAD.encode(), seq, members.encode(), _utf8(words))
-
-
-def _utf8(words: str) -> bytes:
-    if not words.isprintable():
-        words = words.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")
-    try:
-        return words.encode()
-    except UnicodeEncodeError:
-        pass  # the error would hold the text
-    raise ValueError("half a surrogate pair cannot be written")
+    return b"%b%d%b%b}}\n\n" % (_HEAD.encode(), seq, members.encode(), payload.one_line(words))
 
 
 def _no_text(value: Any) -> TypeError:

@@ -243,7 +243,7 @@ class Encoder:
             raise ValueError("an UnknownEvent must not have a type of the draft")
         if not kind or not kind.isprintable():
             raise ValueError("type must be one line without control characters")
-        members = [b",%b:%b" % (quoted(name), _utf8(text)) for name, text in _members(event).items()]
+        members = [b",%b:%b" % (quoted(name), payload.one_line(text)) for name, text in _members(event).items()]
         found = self._write(UNKNOWN, b"".join(members), None, kind)
         self._took(UNKNOWN)
         return found
@@ -392,18 +392,7 @@ def _text(name: str, value: Any) -> bytes:
 
 
 def _extensions_member(extensions: str) -> bytes:
-    return b',"extensions":%b' % _utf8(extensions)
-
-
-def _utf8(text: str) -> bytes:
-    """JSON text as bytes, with escapes for what other readers than those of SSE take for the end of a line."""
-    if not text.isascii():
-        text = text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        pass  # the error would hold the text
-    raise ValueError("half a surrogate pair cannot be written")
+    return b',"extensions":%b' % payload.one_line(extensions)
 
 
 # What was read is handed on as JSON text: Python values would change a number or not hold it.

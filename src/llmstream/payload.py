@@ -18,6 +18,7 @@ __all__ = [
     "first_value",
     "is_json",
     "loads",
+    "one_line",
     "read",
     "without_lone_surrogates",
 ]
@@ -112,6 +113,18 @@ def dumps(value: Any) -> str:
 
         _encoders.append(json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode)
     return _encoders[0](value)
+
+
+def one_line(text: str) -> bytes:
+    """JSON text in UTF-8, with escapes for what other readers than those of SSE take for the end of a line: U+0085,
+    U+2028 and U+2029. Raises ValueError for half a surrogate pair."""
+    if not (text.isascii() or text.isprintable()):
+        text = text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        pass  # the error would hold the text
+    raise ValueError("half a surrogate pair cannot be written")
 
 
 def without_lone_surrogates(text: str) -> tuple[str, bool]:

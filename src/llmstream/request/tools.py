@@ -66,19 +66,21 @@ def screen_tool_calls(
         tool, found = _checked(call, declared, schema)
         if call.id is None or call.id in seen:
             # Before it is asked for: it may have side effects.
-            findings = Findings(strict=True)
-            findings.add(rules.BAD_CALL_ID if call.id is None else rules.REPEATED_CALL_ID, "id")
-            found = [*found, *findings.found]
+            found = [*found, *_finding(rules.BAD_CALL_ID if call.id is None else rules.REPEATED_CALL_ID, "id")]
         seen.add(call.id)
         if tool is not None and not found:
             if confirm(call, tool) is True:
                 approved.append(call)
                 continue
-            findings = Findings(strict=True)
-            findings.add(rules.CALL_NOT_CONFIRMED, "")
-            found = findings.found
+            found = _finding(rules.CALL_NOT_CONFIRMED, "")
         refused.append((call, found))
     return approved, refused
+
+
+def _finding(rule: int, path: str) -> list[RequestViolation]:
+    findings = Findings(strict=True)
+    findings.add(rule, path)
+    return findings.found
 
 
 def exchange(result: StreamResult | Iterable[Event], outputs: Mapping[str, Output]) -> list[Message]:

@@ -8,6 +8,7 @@ from .. import fields, rules
 from .._backend import Parser, UnknownEvent
 from .._registry import STANDARD
 from ..errors import LifecycleError, LLMStreamError, SequenceError
+from .losses import LOST, LOST_AT_THE_END, lost
 from .writer import Writer
 
 TYPE_CHECKING = False
@@ -22,21 +23,6 @@ if TYPE_CHECKING:
     from .writer import Fault
 
 __all__ = ["Transcoder"]
-
-LOST = (
-    rules.NOT_JSON,
-    rules.NOT_OBJECT,
-    rules.TOO_LARGE,
-    rules.TOO_DEEP,
-    rules.BAD_PAYLOAD,
-    rules.BAD_DELTA,
-    rules.BAD_TEXT,
-    rules.SEQUENCE_GAP,
-)
-"""Rules that are broken where something of the answer may be missing."""
-
-LOST_AT_THE_END = (*LOST, rules.FRAMING, rules.FRAME_CUT, rules.TAIL_DROPPED)
-"""The same where the bytes ended without an end mark. Before one no framing is broken: nothing is read after that."""
 
 CUT = ("internal_error", rules.RULES[rules.NOT_ENDED].message)
 UNDECIDED = ("internal_error", rules.RULES[rules.UNKNOWN_DIALECT].message)
@@ -180,7 +166,7 @@ class Transcoder:
             except LLMStreamError as error:
                 self._broke(error, cut=True)
                 raise
-            self._write(events, cut=True, lost=LOST_AT_THE_END)
+            self._write(events, cut=True, kinds=LOST_AT_THE_END)
         self._end(self._fault)
         return self._take()
 
@@ -210,13 +196,13 @@ class Transcoder:
         """A strict parser raised, at the first error: an end that comes before it is a good one."""
         self._closed = True
         self._fault = ("internal_error", str(error))
-        self._write(error.events, cut=cut, lost=())
+        self._write(error.events, cut=cut, kinds=())
 
     def _write(
-        self, events: list[Event], *, cut: bool = False, lost: tuple[int, ...] = LOST, fails: bool = False
+        self, events: list[Event], *, cut: bool = False, kinds: tuple[int, ...] = LOST, fails: bool = False
     ) -> None:
         """Writes events, and the end where it is among them, unless the stream ``fails``. With ``cut`` they are what
-        was left when the bytes ended. ``lost`` are rules that a whole answer does not break."""
+        was left when the bytes ended. ``kinds`` are rules that a whole answer does not break."""
         if self.ended:
             return
         if events and type(events[0]) is UnknownEvent and self._is_undecided() and not fails:
@@ -226,7 +212,7 @@ class Transcoder:
         try:
             end = self._writer.write(events, cut=cut and not complete)
             if end is not None and not fails:
-                fault = (self._writer.fault or self._lost(lost)) if complete else CUT
+                fault = (self._writer.fault or lost(self.parser, kinds)) if complete else CUT
                 self._complete = self._writer.end(end, fault)
         except (LifecycleError, SequenceError) as error:
             self._abort(("internal_error", str(error)))
@@ -252,16 +238,3 @@ class Transcoder:
         """Whether the parser hands out payloads of a dialect that it could not tell."""
         requirement = rules.RULES[rules.UNKNOWN_DIALECT].requirement
         return self.dialect != STANDARD and any(each.requirement == requirement for each in self.violations)
-
-    def _lost(self, kinds: tuple[int, ...]) -> Fault | None:
-        """What may be missing of an answer that came to its end."""
-        errors = self.parser.error_count
-        if not errors:
-            return None
-        found = [rules.RULES[kind] for kind in kinds]
-        for violation in self.violations:
-            errors -= violation.severity == "error"
-            for rule in found:
-                if violation.requirement == rule.requirement and violation.message.startswith(rule.message):
-                    return ("internal_error", f"{violation.requirement}: {violation.message}")
-        return ("internal_error", f"{errors} further errors") if errors else None

@@ -15,6 +15,7 @@ from .members import (
     members,
     messages_of,
     parts_of,
+    required_members,
     required_text,
     text,
     written_arguments,
@@ -202,8 +203,7 @@ def read(body: dict[str, Any], losses: Losses, model: str | None, stream: bool |
 
 def _read_message(message: Any, path: str, losses: Losses) -> list[dict[str, Any]]:
     """The messages that one of Anthropic's says: the results of tools are messages of their own."""
-    if not isinstance(message, dict):
-        raise refused(path, "not an object")
+    message = required_members(message, path)
     role = required_text(message, "role", path)
     if role not in ("system", "user", "assistant"):
         losses.add(path, "the draft has no such role")
@@ -250,8 +250,7 @@ def _read_parts(blocks: list[Any], path: str, losses: Losses) -> list[tuple[int,
 
 
 def _read_block(block: Any, path: str, losses: Losses) -> dict[str, Any] | None:
-    if not isinstance(block, dict):
-        raise refused(path, "not an object")
+    block = required_members(block, path)
     kind = required_text(block, "type", path)
     if kind == "text":
         losses.rest(block, ("type", "text"), path)
@@ -310,8 +309,7 @@ def _read_source(kind: str, source: dict[str, Any], path: str, losses: Losses) -
 
 
 def _read_tool(tool: Any, path: str, losses: Losses) -> dict[str, Any] | None:
-    if not isinstance(tool, dict):
-        raise refused(path, "not an object")
+    tool = required_members(tool, path)
     if (text(tool, "type", path) or "custom") != "custom":
         losses.add(path, "the draft has only functions that the client runs")
         return None

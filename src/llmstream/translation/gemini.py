@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..request.values import copied
-from .losses import refused
 from .members import (
     arguments_of,
     array,
@@ -15,6 +14,7 @@ from .members import (
     members,
     messages_of,
     parts_of,
+    required_members,
     required_text,
     text,
     written_arguments,
@@ -190,7 +190,7 @@ class _History:
 
     def read(self, content: Any, path: str) -> list[dict[str, Any]]:
         """The messages that a content says: the responses of functions are messages of their own."""
-        content = _camel(_object(content, path))
+        content = _camel(required_members(content, path))
         role = text(content, "role", path) or "user"
         if role not in ("user", "model", "function"):
             self.losses.add(path, "the draft has no such role")
@@ -202,7 +202,7 @@ class _History:
         calls: list[dict[str, Any]] = []
         for position, part in enumerate(array(content, "parts", path)):
             here = f"{path}.parts[{position}]"
-            part = _camel(_object(part, here))
+            part = _camel(required_members(part, here))
             if part.get("functionCall") is not None and role == "assistant":
                 calls.append(self._call(part, here))
             elif part.get("functionResponse") is not None and role == "user":
@@ -262,18 +262,12 @@ class _History:
         return f"call-{self.count}"
 
 
-def _object(value: Any, path: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise refused(path, "not an object")
-    return value
-
-
 def _camel(value: dict[str, Any]) -> dict[str, Any]:
     return {SNAKES.get(name, name): inner for name, inner in value.items()}
 
 
 def _read_part(part: Any, path: str, losses: Losses) -> dict[str, Any] | None:
-    part = _camel(_object(part, path))
+    part = _camel(required_members(part, path))
     if flag(part, "thought", path):
         losses.add(path, "the draft has no place for what the model thought")
         return None
@@ -296,12 +290,12 @@ def _read_part(part: Any, path: str, losses: Losses) -> dict[str, Any] | None:
 
 
 def _read_tools(tool: Any, path: str, losses: Losses) -> list[dict[str, Any]]:
-    tool = _camel(_object(tool, path))
+    tool = _camel(required_members(tool, path))
     losses.rest(tool, ("functionDeclarations",), path)
     found = []
     for position, each in enumerate(array(tool, "functionDeclarations", path)):
         here = f"{path}.functionDeclarations[{position}]"
-        function = _camel(_object(each, here))
+        function = _camel(required_members(each, here))
         losses.rest(function, ("name", "description", "parameters", "parametersJsonSchema"), here)
         schema = members(function.get("parametersJsonSchema"), f"{here}.parametersJsonSchema")
         if not schema:

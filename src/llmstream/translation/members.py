@@ -26,6 +26,7 @@ __all__ = [
     "parts_of",
     "plain_base64",
     "read_data_url",
+    "required_members",
     "required_text",
     "text",
     "written_arguments",
@@ -44,8 +45,11 @@ MEDIA = frozenset({"type", "media_type", "data"})
 
 def members(value: Any, path: str) -> dict[str, Any]:
     """An object; null counts as an empty one. Raises RequestError for anything else."""
-    if value is None:
-        return {}
+    return {} if value is None else required_members(value, path)
+
+
+def required_members(value: Any, path: str) -> dict[str, Any]:
+    """An object. Raises RequestError for anything else."""
     if not isinstance(value, dict):
         raise refused(path, "not an object")
     return value

@@ -14,6 +14,7 @@ from .members import (
     messages_of,
     parts_of,
     read_data_url,
+    required_members,
     required_text,
     text,
 )
@@ -171,8 +172,7 @@ def read(body: dict[str, Any], losses: Losses, model: str | None, stream: bool |
 
 
 def _read_message(message: Any, path: str, losses: Losses) -> dict[str, Any] | None:
-    if not isinstance(message, dict):
-        raise refused(path, "not an object")
+    message = required_members(message, path)
     role = ROLES.get(required_text(message, "role", path))
     if role is None:
         losses.add(path, "the draft has no such role")
@@ -210,8 +210,7 @@ def _read_message(message: Any, path: str, losses: Losses) -> dict[str, Any] | N
 
 
 def _read_call(call: Any, path: str, losses: Losses) -> dict[str, Any] | None:
-    if not isinstance(call, dict):
-        raise refused(path, "not an object")
+    call = required_members(call, path)
     if (text(call, "type", path) or "function") != "function":
         losses.add(path, "the draft has no such call")
         return None
@@ -230,8 +229,7 @@ def _read_parts(parts: list[Any], path: str, losses: Losses) -> list[dict[str, A
     found = []
     for position, part in enumerate(parts):
         here = f"{path}[{position}]"
-        if not isinstance(part, dict):
-            raise refused(here, "not an object")
+        part = required_members(part, here)
         kind = required_text(part, "type", here)
         made = None
         if kind == "text":
@@ -274,8 +272,7 @@ def _read_media(kind: str, holder: dict[str, Any], path: str, losses: Losses) ->
 
 
 def _read_tool(tool: Any, path: str, losses: Losses) -> dict[str, Any] | None:
-    if not isinstance(tool, dict):
-        raise refused(path, "not an object")
+    tool = required_members(tool, path)
     if required_text(tool, "type", path) != "function":
         losses.add(path, "the draft has only functions that the client runs")
         return None

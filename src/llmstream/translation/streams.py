@@ -8,10 +8,9 @@ from .. import fields
 from .._backend import Parser, StreamEnd, ToolCall
 from .._registry import STANDARD
 from ..errors import LLMStreamError
-from ..rules import RULES
 from ..source import async_chunks, chunks
+from ..transcoder.losses import LOST, LOST_AT_THE_END, lost
 from ..transcoder.streams import AsyncByteStream, ByteStream
-from ..transcoder.transcoder import LOST, LOST_AT_THE_END
 from .anthropic_stream import AnthropicWriter
 from .gemini_stream import GeminiWriter
 from .openai_stream import OpenAIWriter
@@ -134,7 +133,7 @@ class StreamTranslator:
             except LLMStreamError as error:
                 self._broke(error)
                 raise
-            self._write(events, cut=not self.parser.complete, lost=LOST_AT_THE_END)
+            self._write(events, cut=not self.parser.complete, kinds=LOST_AT_THE_END)
         self._out.append(self.writer.fail(*self._fault))
         return self._take()
 
@@ -161,33 +160,24 @@ class StreamTranslator:
         self._fault = ("internal_error", str(error))
         self._write(error.events)
 
-    def _write(self, events: list[Event], *, cut: bool = False, lost: tuple[int, ...] = LOST) -> None:
+    def _write(self, events: list[Event], *, cut: bool = False, kinds: tuple[int, ...] = LOST) -> None:
         """Writes events. With ``cut`` they are what was left when the bytes ended: a call among them may lack its last
-        words, however whole it looks. ``lost`` are rules that a whole answer does not break."""
+        words, however whole it looks. ``kinds`` are rules that a whole answer does not break."""
         self.writer.alternatives = self.parser.alternatives
         for event in events:
             if cut and type(event) is ToolCall:
                 self.writer.left_out += 1
-            elif type(event) is StreamEnd and not self.writer.ended and (fault := self._missing(lost)) is not None:
+            elif type(event) is StreamEnd and not self.writer.ended and (fault := self._missing(kinds)) is not None:
                 self._out.append(self.writer.fail(*fault))
             else:
                 self._out.append(self.writer.write(event))
 
-    def _missing(self, lost: tuple[int, ...]) -> tuple[str, str] | None:
+    def _missing(self, kinds: tuple[int, ...]) -> tuple[str, str] | None:
         """Why a stream that came to its end is not whole."""
         parser = self.parser
         if not parser.complete:
             return CUT
-        errors = parser.error_count
-        if not errors:
-            return None
-        rules = [RULES[rule] for rule in lost]
-        for violation in parser.violations:
-            errors -= violation.severity == "error"
-            for rule in rules:
-                if violation.requirement == rule.requirement and violation.message.startswith(rule.message):
-                    return ("internal_error", f"{violation.requirement}: {violation.message}")
-        return ("internal_error", f"{errors} further errors") if errors else None
+        return lost(parser, kinds)
 
     def _take(self) -> bytes:
         found = b"".join(self._out)
