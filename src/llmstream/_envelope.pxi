@@ -103,6 +103,8 @@ cdef class Tables:
                 edge.child = -1 if child is None else numbers[id(child)]
                 edge.leaves_below = sum(1 << leaf for leaf in node.below(step))
                 edge.edges_below = 0 if child is None else edges_below(child)
+            if not node.is_array:
+                json_link(&self.nodes[<int> number], self.edges)
         return 0
 
     cdef int _fill_form(self, FormTable *table, form) except -1:

@@ -14,6 +14,7 @@ enum { JSON_INTEGER_NO = 0, JSON_INTEGER_EXACT, JSON_INTEGER_LENIENT };
 #define JSON_SPANS 56
 #define JSON_UNWANTED_SPANS 40 /* the rest is kept for wanted ones */
 #define JSON_WANTED_DEPTH 16
+#define JSON_CHAINS 32 /* of edges whose keys hash alike */
 #define JSON_PLAIN_KEY (-2) /* optional `item` of an object node's edge: its key has no quote, backslash or control */
 
 typedef struct {
@@ -22,6 +23,7 @@ typedef struct {
     short item;  /* of an array node's edge; of an object node's JSON_PLAIN_KEY (faster) or anything else */
     short leaf;  /* wanted under this id, or -1 */
     short child; /* node of the value if it is a container of that kind, or -1 */
+    unsigned char next; /* json_link's: one more than the place, in its node, of the next edge of the same chain */
     unsigned long long leaves_below; /* leaf ids at or below this edge */
     unsigned long long edges_below;  /* numbers of the edges strictly below this edge */
 } json_edge;
@@ -30,6 +32,7 @@ typedef struct {
     unsigned short first_edge;
     unsigned short edge_count;
     unsigned char is_array;
+    unsigned char chains[JSON_CHAINS]; /* json_link's: one more than the place of a chain's first edge, or 0 */
 } json_node;
 
 typedef struct {
@@ -59,6 +62,7 @@ typedef struct {
 
 /* One container on a wanted path. */
 typedef struct {
+    const json_node *node;
     const json_edge *edges, *edges_end;
     const json_edge *guess;  /* the edge after the last one matched: keys mostly keep their order */
     unsigned long long seen; /* edges whose key has come in this container */
@@ -85,17 +89,34 @@ SCAN_NOINLINE int json_same_escaped(const unsigned char *p, const unsigned char 
     return at == key_length;
 }
 
+SCAN_INLINE unsigned json_chain(const unsigned char *key, size_t length)
+{
+    return length ? ((unsigned)length * 5 + key[0] + 2u * key[length - 1]) % JSON_CHAINS : 0;
+}
+
+/* Makes the edges of an object node findable by their keys. */
+static inline void json_link(json_node *node, json_edge *edges)
+{
+    json_edge *own = edges + node->first_edge;
+    unsigned at = node->edge_count;
+    memset(node->chains, 0, sizeof(node->chains));
+    while (at-- > 0) {
+        unsigned char *chain = node->chains + json_chain(own[at].key, own[at].key_length);
+        own[at].next = *chain;
+        *chain = (unsigned char)(at + 1);
+    }
+}
+
 /* The edge with this key, or NULL. */
 SCAN_INLINE const json_edge *json_find_key(const json_frame *frame, const unsigned char *key, size_t length)
 {
-    const json_edge *edge = frame->guess;
-    do {
-        if (edge->key_length == length &&
-            (length == 0 || (edge->key[0] == key[0] && scan_same(edge->key, key, length))))
+    unsigned place = frame->node->chains[json_chain(key, length)];
+    while (place) {
+        const json_edge *edge = frame->edges + place - 1;
+        if (edge->key_length == length && (length == 0 || scan_same(edge->key, key, length)))
             return edge;
-        if (++edge == frame->edges_end)
-            edge = frame->edges;
-    } while (edge != frame->guess);
+        place = edge->next;
+    }
     return NULL;
 }
 
@@ -290,6 +311,7 @@ open:
             depth < JSON_WANTED_DEPTH) {
             wanted++;
             frame++;
+            frame->node = nodes + child;
             frame->edges = edges + nodes[child].first_edge;
             frame->edges_end = frame->edges + nodes[child].edge_count;
             frame->guess = frame->edges;
@@ -450,17 +472,14 @@ SCAN_NOINLINE int json_integer(const unsigned char *p, size_t length, long long 
 
     if (length == 0)
         return JSON_INTEGER_NO;
-    while (q < end && (unsigned)(*q - '0') <= 9)
-        q++;
-    if (q == end) { /* plain digits, the common case */
-        if (length > 19) /* no leading zeros: 20 digits are over 2^63 */
-            return JSON_INTEGER_NO;
-        for (q = p; q < end; q++)
+    if (length <= 19) { /* no leading zeros: 20 digits are over 2^63 */
+        for (; q < end && (unsigned)(*q - '0') <= 9; q++)
             number = number * 10 + (unsigned)(*q - '0');
-        if (number > (unsigned long long)LLONG_MAX)
-            return JSON_INTEGER_NO;
-        *value = (long long)number;
-        return JSON_INTEGER_EXACT;
+        if (q == end && number <= (unsigned long long)LLONG_MAX) { /* plain digits, the common case */
+            *value = (long long)number;
+            return JSON_INTEGER_EXACT;
+        }
+        number = 0;
     }
 
     negative = *p == '-';

@@ -68,6 +68,7 @@ cdef extern from "_json.h" nogil:
         unsigned short first_edge
         unsigned short edge_count
         unsigned char is_array
+    void json_link(json_node *node, json_edge *edges)
     ctypedef struct json_leaf:
         size_t start
         size_t length
@@ -169,6 +170,21 @@ cdef enum:
     LEVELS = 513  # bytes for the default depth, on the stack
 
 cdef unsigned long long MAX_SEQUENCE = rules.MAX_SEQUENCE
+# Rules that events are read by: as C integers, so that a member in order costs no look-up of its rule.
+cdef int BAD_REQUEST_ID = rules.BAD_REQUEST_ID
+cdef int BAD_MODEL = rules.BAD_MODEL
+cdef int BAD_CREATED = rules.BAD_CREATED
+cdef int BAD_DELTA_INDEX = rules.BAD_DELTA_INDEX
+cdef int BAD_STOP_INDEX = rules.BAD_STOP_INDEX
+cdef int BAD_STOP_REASON = rules.BAD_STOP_REASON
+cdef int BAD_CALL_INDEX = rules.BAD_CALL_INDEX
+cdef int BAD_CALL_ID = rules.BAD_CALL_ID
+cdef int BAD_CALL_NAME = rules.BAD_CALL_NAME
+cdef int BAD_ARGUMENTS = rules.BAD_ARGUMENTS
+cdef int BAD_INPUT_TOKENS = rules.BAD_INPUT_TOKENS
+cdef int BAD_OUTPUT_TOKENS = rules.BAD_OUTPUT_TOKENS
+cdef int BAD_CODE = rules.BAD_CODE
+cdef int BAD_MESSAGE = rules.BAD_MESSAGE
 
 include "_events.pxi"
 include "_framing.pxi"
@@ -1017,7 +1033,7 @@ cdef class Parser:
             self._record(rules.SEQUENCE_TOO_HIGH)
         return 0
 
-    cdef str _string(self, pointer base, json_result *result, int number, rule):
+    cdef str _string(self, pointer base, json_result *result, int number, int rule):
         cdef json_leaf *leaf = self._leaf(result, number)
         if leaf == NULL or leaf.kind != JSON_STRING:
             self._record(rule)
@@ -1027,19 +1043,19 @@ cdef class Parser:
     cdef str _read_request_id(self, pointer base, json_result *result):
         if self._leaf(result, LEAF_REQUEST_ID) == NULL:
             return None
-        return self._string(base, result, LEAF_REQUEST_ID, rules.BAD_REQUEST_ID)
+        return self._string(base, result, LEAF_REQUEST_ID, BAD_REQUEST_ID)
 
     cdef StreamStart _read_start(self, pointer base, json_result *result):
         cdef StreamStart made = StreamStart.__new__(StreamStart)
-        made._first = self._string(base, result, LEAF_MODEL, rules.BAD_MODEL)
-        made._number = self._count(base, result, LEAF_CREATED, rules.BAD_CREATED)
+        made._first = self._string(base, result, LEAF_MODEL, BAD_MODEL)
+        made._number = self._count(base, result, LEAF_CREATED, BAD_CREATED)
         made._second = self._read_request_id(base, result)
         if self._request_id is None:
             self._request_id = made._second
         return made
 
     cdef ContentDelta _read_delta(self, pointer base, json_result *result):
-        cdef long long index = self._count(base, result, LEAF_INDEX, rules.BAD_DELTA_INDEX)
+        cdef long long index = self._count(base, result, LEAF_INDEX, BAD_DELTA_INDEX)
         cdef json_leaf *role = self._leaf(result, LEAF_ROLE)
         cdef json_leaf *delta = self._leaf(result, LEAF_DELTA)
         cdef json_leaf *text = NULL
@@ -1073,11 +1089,11 @@ cdef class Parser:
 
     cdef ContentStop _read_stop(self, pointer base, json_result *result):
         cdef ContentStop made = ContentStop.__new__(ContentStop)
-        cdef long long index = self._count(base, result, LEAF_INDEX, rules.BAD_STOP_INDEX)
+        cdef long long index = self._count(base, result, LEAF_INDEX, BAD_STOP_INDEX)
         if index < 0:
             index = 0
         made._number = index
-        made._first = self._string(base, result, LEAF_STOP_REASON, rules.BAD_STOP_REASON)
+        made._first = self._string(base, result, LEAF_STOP_REASON, BAD_STOP_REASON)
         if made._first is not None and made._first not in rules.STOP_REASONS:
             self._record(rules.UNKNOWN_STOP_REASON)
         if self._blocks is None:
@@ -1092,13 +1108,14 @@ cdef class Parser:
 
     cdef ToolCall _read_tool_call(self, pointer base, json_result *result):
         cdef ToolCall made = ToolCall.__new__(ToolCall)
-        cdef long long index = self._count(base, result, LEAF_INDEX, rules.BAD_CALL_INDEX)
+        cdef bint is_json = True
+        cdef long long index = self._count(base, result, LEAF_INDEX, BAD_CALL_INDEX)
         if index < 0:
             index = 0
         made._number = index
-        made._first = self._string(base, result, LEAF_ID, rules.BAD_CALL_ID)
-        made._second = self._string(base, result, LEAF_NAME, rules.BAD_CALL_NAME)
-        made._third = self._string(base, result, LEAF_ARGUMENTS, rules.BAD_ARGUMENTS)
+        made._first = self._string(base, result, LEAF_ID, BAD_CALL_ID)
+        made._second = self._string(base, result, LEAF_NAME, BAD_CALL_NAME)
+        made._third = self._read_arguments(base, result, &is_json)
         if made._first is not None:
             if self._call_ids is None:
                 self._call_ids = set()
@@ -1108,15 +1125,30 @@ cdef class Parser:
                 self._record(rules.REPEATED_CALL_ID)
             elif self._room(len(self._call_ids)):
                 self._call_ids.add(key)
-        if made._third is not None and not self._is_json(made._third):
+        if not is_json:
             self._record(rules.ARGUMENTS_NOT_JSON)
         self._open(index)
         return made
 
-    cdef bint _is_json(self, str text) except -1:
-        cdef Py_ssize_t size
-        cdef const char *data = PyUnicode_AsUTF8AndSize(text, &size)
-        return self._is_json_text(<pointer> data, <size_t> size)
+    cdef str _read_arguments(self, pointer base, json_result *result, bint *is_json):
+        """Checked as UTF-8, before they are a str: that may take four bytes for a character."""
+        cdef json_leaf *leaf = self._leaf(result, LEAF_ARGUMENTS)
+        cdef pointer data
+        cdef size_t size
+        cdef unsigned flags
+        if leaf == NULL or leaf.kind != JSON_STRING:
+            self._record(BAD_ARGUMENTS)
+            return None
+        data = base + leaf.start
+        size = leaf.length
+        flags = leaf.flags
+        if flags & SCAN_ESCAPE:
+            bytes_reserve(&self._scratch, size)
+            size = scan_unescape(data, data + size, self._scratch.data)
+            data = self._scratch.data
+            flags = SCAN_HIGH
+        is_json[0] = self._is_json_text(data, size)
+        return _text(data, size, flags, &self._scratch)
 
     cdef bint _is_json_text(self, pointer data, size_t size) except -1:
         cdef json_result result
@@ -1132,14 +1164,14 @@ cdef class Parser:
 
     cdef Usage _read_usage(self, pointer base, json_result *result):
         cdef Usage made = Usage.__new__(Usage)
-        made._number = self._count(base, result, LEAF_INPUT_TOKENS, rules.BAD_INPUT_TOKENS)
-        made._other = self._count(base, result, LEAF_OUTPUT_TOKENS, rules.BAD_OUTPUT_TOKENS)
+        made._number = self._count(base, result, LEAF_INPUT_TOKENS, BAD_INPUT_TOKENS)
+        made._other = self._count(base, result, LEAF_OUTPUT_TOKENS, BAD_OUTPUT_TOKENS)
         return made
 
     cdef StreamError _read_error(self, pointer base, json_result *result):
         cdef StreamError made = StreamError.__new__(StreamError)
-        made._first = self._string(base, result, LEAF_CODE, rules.BAD_CODE)
-        made._second = self._string(base, result, LEAF_MESSAGE, rules.BAD_MESSAGE)
+        made._first = self._string(base, result, LEAF_CODE, BAD_CODE)
+        made._second = self._string(base, result, LEAF_MESSAGE, BAD_MESSAGE)
         if made._first is not None and made._first not in rules.ERROR_CODES:
             self._record(rules.UNKNOWN_CODE)
         return made
