@@ -10,6 +10,7 @@ import pytest
 
 from commands import feed, main, process
 from drafts import delta, end, start, stop, tool_call, usage, whole
+from vendors import openai_chunk
 
 GOOD = whole("Hello", " wörld")
 CUT = start() + delta(1, "S3CRET")
@@ -34,6 +35,18 @@ def file(tmp_path: Path) -> Any:
         return str(path)
 
     return write
+
+
+def test_auto_says_whose_format_it_is_instead(llmstream: Any, capsys: Any, file: Any) -> None:
+    path = file(openai_chunk({"content": "S3CRET"}) * 3)
+    for options, said in (((), True), (("--dialect", "auto"), True), (("--dialect", "llm-stream"), False)):
+        assert main("check", *options, path) == 1
+        output, errors = capsys.readouterr()
+        assert "does not conform" in output
+        assert ("is of the dialect openai; llmstream convert" in errors) == said
+        assert "S3CRET" not in output + errors
+    assert main("check", file(GOOD)) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,72 @@ def test_a_bad_path_is_refused_when_the_class_is_made(llmstream):
         type("Wrong", (llmstream.Dialect,), {"text": "a..b"})
 
 
+@pytest.mark.parametrize(
+    ("members", "error"),
+    [
+        ({"text": 5}, TypeError),
+        ({"text": ["a"]}, TypeError),
+        ({"stop_reason": b"a"}, TypeError),
+        ({"end_mark": 5}, TypeError),
+        ({"stop_reasons": ["stop"]}, TypeError),
+        ({"stop_reasons": None}, TypeError),
+        ({"error_codes": "x"}, TypeError),
+        ({"framings": 1}, TypeError),
+        ({"name": 5}, TypeError),
+        ({"name": b"x"}, TypeError),
+        ({"name": "Bad Name:x"}, ValueError),
+        ({"name": "a:b"}, ValueError),
+        ({"name": "a b"}, ValueError),
+        ({"name": "é"}, ValueError),
+        ({"name": "a\n"}, ValueError),
+        ({"name": "-"}, ValueError),
+        ({"name": "x" * 65}, ValueError),
+    ],
+)
+def test_what_is_no_declaration_is_refused_when_the_class_is_made(llmstream, members, error):
+    with pytest.raises(error, match=r"name of a dialect|must be"):
+        type("Wrong", (llmstream.Dialect,), members)
+
+
+def test_a_dialect_needs_a_name_when_it_is_used(llmstream):
+    class Base(llmstream.Dialect):  # others may be made from it
+        text = "x"
+
+    class Named(Base):
+        name = "a.b-c_1"
+
+    with pytest.raises(ValueError, match="name of a dialect"):
+        llmstream.Parser(Base)
+    for wrong, error in (("a:b", ValueError), ("", ValueError), (5, TypeError)):
+        with pytest.raises(error, match="name of a dialect"):
+            Named(wrong)
+    assert llmstream.Parser(Named).dialect == "a.b-c_1"
+    assert Base("given").name == "given"
+
+
+def test_a_model_that_is_named_after_the_first_words(llmstream):
+    class Late(llmstream.Dialect):
+        name = "late"
+        text = "text"
+        model = "model"
+        stop_reason = "stop"
+        input_tokens = "in"
+        output_tokens = "out"
+        end_mark = "[DONE]"
+
+    words, stop = [{"text": "a"}, {"text": "b"}], {"stop": "end_turn"}
+    for last in ([{**stop, "model": "m"}], [stop, {"in": 1, "out": 2, "model": "m"}]):
+        for shapes in (True, False):
+            data = body(*words, *last) + b"data: [DONE]\n\n"
+            parser = llmstream.Parser(Late, shapes=shapes)
+            events = parser.feed(data) + parser.close()
+            assert events[0].model is None
+            assert events[-1].extensions == {"late:model": "m"}
+            assert llmstream.parse(data, dialect=Late).model == "m"
+    named = body({"text": "a", "model": "first"}, {"stop": "end_turn", "model": "second"})
+    assert llmstream.parse(named, dialect=Late).model == "first"
+
+
 def test_a_dialect_of_text(llmstream):
     class Lines(llmstream.Dialect):
         name = "lines"

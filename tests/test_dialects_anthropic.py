@@ -304,3 +304,52 @@ def test_bad_indices_are_block_0(llmstream):
             {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": "a"}},
         )
         assert (events[2].text, events[2].index) == ("a", 0)
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "auto"])
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_a_message_that_is_no_stream(llmstream, dialect, size):
+    """What a request without ``stream`` is answered with says the same as its stream would."""
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude",
+        "content": [
+            {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+            {"type": "text", "text": "Hello", "citations": [{"type": "char_location"}]},
+            {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}},
+            {"type": "tool_use", "id": "toolu_2", "name": "g", "input": {}},
+            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
+            None,
+            "text",
+        ],
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 7, "output_tokens": 5},
+    }
+    whole = json.dumps(message, indent=1).encode()
+    result = llmstream.parse([whole[at : at + size] for at in range(0, len(whole), size)], dialect=dialect)
+    assert (result.dialect, result.model, result.text, result.reasoning) == ("anthropic", "claude", "Hello", "Hm.")
+    assert [(call.id, call.name, call.arguments) for call in result.tool_calls] == [
+        ("toolu_1", "f", '{"a":1}'),
+        ("toolu_2", "g", "{}"),
+    ]
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (7, 5)
+    assert set(result.stop_reasons.values()) == {"tool_use"}
+    assert (result.complete, result.violations) == (True, [])
+    events = list(llmstream.iter_events(whole, dialect=dialect))
+    assert [event.type for event in events[:1] + events[-1:]] == ["stream.start", "stream.end"]
+    assert events[0].request_id == "msg_1"
+    extensions = [
+        event.extensions for event in events if isinstance(event, llmstream.ContentDelta) and event.extensions
+    ]
+    assert {"anthropic:signature": "c2ln"} in extensions
+    assert {"anthropic:citation": {"type": "char_location"}} in extensions
+
+
+@pytest.mark.parametrize("content", [None, "text", {}, [[]], [{"type": 7}], [{"type": "text", "text": 7}]])
+def test_a_message_of_another_form(llmstream, content):
+    message = {"type": "message", "content": content, "stop_reason": None, "usage": 7, "model": []}
+    result = llmstream.parse(json.dumps(message).encode(), dialect="anthropic")
+    assert (result.text, result.tool_calls, result.usage) == ("", [], None)

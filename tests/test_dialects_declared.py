@@ -73,6 +73,43 @@ def test_errors_of_a_hub(llmstream, signalr, last):
     assert result.complete == (last["type"] == 3)
 
 
+def test_no_stop_reason_is_made_up_after_an_error(llmstream, signalr, connect):
+    """None was given: the answer did not come to its end."""
+    failed = b'{"error":{"code":"unavailable","message":"m"}}'
+    streams = [
+        (records({}, item(text="a"), {**COMPLETED, "error": "it broke"}), lambda: signalr(text="item.text")),
+        (records({}, item(text="a"), item(error="e"), {**COMPLETED, "error": "m"}), lambda: signalr(text="item.text")),
+        (envelope(b'{"t":"a"}') + envelope(failed, 2), lambda: connect(text="t")),
+        (envelope(field(1, "a")) + envelope(failed, 2), lambda: connect(text="1")),
+        (envelope(failed, 2), lambda: connect(text="t")),
+    ]
+    for data, dialect in streams:
+        parser = llmstream.Parser(dialect)
+        kinds = [event.type for event in parser.feed(data) + parser.close()]
+        assert kinds.count("error") == 1
+        assert "content.stop" not in kinds
+        assert kinds[-1] == "stream.end"
+        output, transcoder = transcoded(llmstream, data, dialect)
+        assert b"end_turn" not in output
+        assert transcoder.error is not None
+
+
+def test_a_vendors_own_stop_reason_counts_beside_an_error(llmstream, connect):
+    failed = envelope(b'{"error":{"code":"unavailable"}}', 2)
+    result = llmstream.parse(
+        envelope(b'{"t":"a","why":"cut"}') + failed,
+        dialect=lambda: connect(text="t", stop_reason="why", stop_reasons={"cut": "max_tokens"}),
+    )
+    assert (result.stop_reasons, result.error.code) == ({0: "max_tokens"}, "overloaded")
+
+
+def transcoded(llmstream, data, dialect):
+    transcoder = llmstream.Transcoder(dialect)
+    output = transcoder.feed(data) + transcoder.close()
+    assert llmstream.check(output).ok
+    return output, transcoder
+
+
 def test_a_handshake_that_is_refused(llmstream, signalr):
     assert parse(llmstream, records({"error": "no such protocol"}), signalr).error.message == "no such protocol"
 

@@ -170,6 +170,19 @@ def test_a_reason_with_every_piece(llmstream):
     assert not parser.complete
 
 
+def test_text_after_a_stop_reason_is_told(llmstream):
+    """A warning, once: of such a stream nothing says where it ends."""
+    for finish in (["STOP"] * 3, ["STOP", None, "STOP"], ["STOP", None, None]):
+        for shapes in (True, False):
+            parser = llmstream.Parser("gemini", shapes=shapes)
+            parser.feed(body(*(chunk(text(words), finish=reason) for words, reason in zip("abc", finish, strict=True))))
+            parser.close()
+            found = [(violation.requirement, violation.severity) for violation in parser.violations]
+            assert found == [("L-STOP", "warning")] + [("R5.3.7-2", "error")] * (finish[-1] is None)
+    for last in (chunk(finish="STOP"), chunk(text("a"), finish="STOP")):
+        assert read(llmstream, chunk(text("a")), last)[1].violations == []
+
+
 def test_a_blocked_prompt(llmstream):
     for reason, word in (("SAFETY", "prompt:SAFETY"), (1, "prompt:1")):
         feedback = {"promptFeedback": {"blockReason": reason, "blockReasonMessage": "no", "safetyRatings": []}}

@@ -172,6 +172,11 @@ def test_an_error_of_replicate(llmstream, data):
     assert (result.error.message, result.vendor_stop_reasons, result.complete) == ("it broke", {0: "error"}, True)
 
 
+def test_an_end_after_an_error_of_replicate_has_no_stop_reason(llmstream):
+    result = parse(llmstream, sse("a", "output") + sse("it broke", "error") + sse({}, "done"), "replicate")
+    assert (result.error.message, result.stop_reasons, result.complete) == ("it broke", {}, True)
+
+
 # watsonx
 
 

@@ -82,7 +82,7 @@ class RequestsNotChunked(Requests):
         self.raw = Urllib3()
 
     def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Any:
-        raise AssertionError("waits for the end")
+        yield from self.raw.stream(chunk_size, decode_content=True)
 
 
 class Urllib3(Closed):
@@ -103,8 +103,8 @@ class Urllib3(Closed):
 
     readinto = read
 
-    def stream(self, amt: int | None = 2**16) -> Any:
-        raise AssertionError("waits")
+    def stream(self, amt: int | None = 2**16, decode_content: bool | None = None) -> Any:
+        raise AssertionError("waits for the end")
 
     @property
     def data(self) -> bytes:

@@ -298,7 +298,7 @@ def test_content_after_a_stop_goes_on_in_a_new_block(llmstream):
         None,
         {"llmstream:index": 0},
         {"openai:reasoning": "Hm"},
-        {"llmstream:index": 1},
+        {"llmstream:index": 1, "llmstream:choice": 1},
         None,
     ]
     assert transcoder.stop_reasons == {0: "max_tokens", 1: "max_tokens", 2: "end_turn"}
@@ -398,12 +398,8 @@ def test_the_free_text_of_a_custom_tool_is_a_string(llmstream):
 
 
 def test_ids_are_unique(llmstream):
-    """R5.3.4-2: two choices may call by the same id; the vendor's stays readable."""
-    data = (
-        b"".join(call_chunk("{}", index=index) for index in range(3))
-        + b"".join(openai_chunk({}, "tool_calls", index=index) for index in range(3))
-        + DONE
-    )
+    """R5.3.4-2: some servers call by the same id twice; the vendor's stays readable."""
+    data = b"".join(call_chunk("{}", number=number) for number in range(3)) + openai_chunk({}, "tool_calls") + DONE
     output, _ = written(llmstream, data, "openai")
     ids = [id for _, id, _, _ in calls(output)]
     assert ids[0] == "call_1"
@@ -965,9 +961,42 @@ def test_whatever_a_dialect_gives(llmstream):
     assert transcoder.left_out == 4  # a second stop, a type of the draft, counts without numbers, a second error
 
 
+@pytest.mark.parametrize("dialect", ["openai", "gemini"])
+def test_of_several_choices_one_is_the_answer(llmstream, dialect):
+    """The others are marked, and their calls are no tool.call: a client would run them all."""
+    if dialect == "openai":
+        call = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]}
+        data = b"".join(openai_chunk({"content": words}, index=at) for at, words in ((0, "a"), (1, "b"), (1, "c")))
+        data += b"".join(openai_chunk(call, index=at) for at in (0, 1, 2))
+        data += b"".join(openai_chunk({}, "tool_calls", index=at) for at in (0, 1, 2)) + sse("[DONE]")
+    else:
+        call = {"functionCall": {"name": "f", "args": {}}}
+        parts = ([{"text": "a"}, call], [{"text": "b"}, {"text": "c"}, call], [call])
+        candidates = [
+            {"index": at, "content": {"parts": each}, "finishReason": "STOP"} for at, each in enumerate(parts)
+        ]
+        data = sse({"candidates": candidates})
+    output, transcoder = written(llmstream, data, dialect)
+    assert transcoder.complete
+    assert transcoder.left_out == 0
+    events = read(output)
+    assert [event["index"] for event in events if event["type"] == "tool.call"] == [0]
+    others = [event for event in events if event.get("index")]
+    marks = [(event["index"], event.get("extensions", {}).get("llmstream:choice")) for event in others]
+    first = {index: next(mark for at, mark in marks if at == index) for index in (1, 2)}
+    assert first == {1: 1, 2: 2}
+    assert [mark for _, mark in marks if mark is not None] == [1, 2]
+    calls = [event["extensions"].get(f"{dialect}:tool_call") for event in others if "extensions" in event]
+    assert [found["name"] for found in calls if found] == ["f", "f"]
+    assert not any("llmstream:choice" in event.get("extensions", {}) for event in events if not event.get("index"))
+
+
 def test_a_dialect_without_a_name(llmstream):
-    nameless = odd(llmstream, [llmstream.ContentDelta(reasoning="b")])
-    nameless.name = ""
+    def nameless():
+        dialect = odd(llmstream, [llmstream.ContentDelta(reasoning="b")])()
+        dialect.name = ""
+        return dialect
+
     output, _ = written(llmstream, odd_stream(1), nameless)
     assert read(output)[1]["extensions"] == {"vendor:reasoning": "b"}
 

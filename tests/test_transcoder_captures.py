@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import random
 import re
@@ -122,8 +123,8 @@ def test_a_cut_stream_never_looks_complete(llmstream):
     for row, data, is_complete in captures():
         limit = last(row, data)
         assert not is_complete or limit < len(data) or row["file"].endswith(ENDS_WITH_IT), row["file"]
-        if row["api"] == "generateContent" and len(REASONS.findall(data)) > 1:
-            continue  # old models give a stop reason with every piece
+        cannot_tell = between_reasons(row, data)
+        assert not cannot_tell or row["file"] in STAMPED
         whole, _ = written(llmstream, data)
         words, every = said(read(whole))
         for cut in places(row, data, limit):
@@ -132,11 +133,29 @@ def test_a_cut_stream_never_looks_complete(llmstream):
             assert whole.startswith(first), (row["file"], cut)
             output, _ = checked(llmstream, transcoder, first + transcoder.close())
             events = read(output)
-            assert "error" in [event["type"] for event in events], (row["file"], cut)
-            assert not transcoder.complete
+            if cut not in cannot_tell:
+                assert "error" in [event["type"] for event in events], (row["file"], cut)
+                assert not transcoder.complete
             part, some = said(events)
             assert words.startswith(part), (row["file"], cut)
             assert some == every[: len(some)], (row["file"], cut)
+
+
+STAMPED = (
+    "gemini/gen-fb-vertexai-streaming-success-citations.sse",
+    "gemini/gen-fb-vertexai-streaming-success-utf8.sse",
+)
+"""Streams of old models, which give a stop reason with every piece and no token counts: cut between two events, they
+are to the byte a shorter answer (docs/providers.md)."""
+
+
+def between_reasons(row, data):
+    """Where a stream that has a stop reason with every piece cannot be told from one that ended there: between two
+    events, and not one byte further."""
+    found = [(start, stop) for start, stop in units(row, data) if b'"finishReason"' in data[start:stop]]
+    if row["api"] != "generateContent" or len(found) < 2:
+        return set()
+    return {place for (_, stop), (start, _) in itertools.pairwise(found) for place in range(stop, start + 1)}
 
 
 def said(events):

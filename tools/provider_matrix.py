@@ -33,6 +33,32 @@ written by `tools/provider_matrix.py`; an empty cell says that no recording has 
 
 """
 
+NOTES = """
+## Which format it is
+
+With `dialect="auto"` the first payloads tell. Where an HTTP response is read, its Content-Type and its URL are a
+presumption, and `llmstream.dialect_for(content_type=..., path=...)` makes one for bytes that come by another way:
+
+- payloads that show another format win: `result.dialect` is what was read;
+- a payload that shows none, like a ping, is read as presumed. Without a presumption up to 64 of them wait;
+- where nothing tells, payloads are `UnknownEvent`s, and the violation `L-DIALECT` lists the candidates;
+- a JSON body that is an error page of a server or gateway (`{"detail": "Not Found"}`) is that error.
+
+Connect with protobuf is known by its Content-Type alone.
+
+## When a stream is complete
+
+With the provider's end mark (`[DONE]`, `message_stop`, a last frame), or, where it has none, once every choice that was
+seen has its stop reason. Torn after that, in the middle of an event, a frame or a JSON array, it is not complete, since
+what was lost is not known.
+
+One exception nothing in the bytes can mend: old Gemini models give `finishReason: STOP` with *every* piece of text,
+and neither token counts nor an end mark. A reason that is followed by more text is taken back, and a warning (`L-STOP`)
+says that this stream is one of those; but cut exactly between two events, it is to the byte a shorter answer, and looks
+complete. Asked for a JSON array instead of Server-Sent Events (without `alt=sse`), the same models are safe: the array
+has to be closed.
+"""
+
 
 def features(result: llmstream.StreamResult) -> set[str]:
     """Those of FEATURES that a stream had."""
@@ -82,7 +108,7 @@ def matrix(captures: Path) -> str:
     lines += ["Without a recording, tested with streams of our own:", ""]
     for name in rest:
         lines.append(f"- `{name}`" + (f", as `{families[name]}`" if name in families else ""))
-    return HEAD + "\n".join(lines) + "\n"
+    return HEAD + "\n".join(lines) + "\n" + NOTES
 
 
 def main() -> int:

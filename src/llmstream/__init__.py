@@ -21,7 +21,7 @@ from ._backend import (
 )
 from ._version import __version__
 from .declaration import Delta
-from .dialects import Dialect
+from .dialects import Dialect, dialect_for
 from .errors import (
     EnvelopeError,
     EventTooLargeError,
@@ -40,6 +40,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .conformance import Checker, Report, check
     from .encoder import Encoder
+    from .observer import Observation, Observer
     from .reordering import ReorderBuffer, reorder
     from .request import (
         AudioPart,
@@ -86,6 +87,8 @@ __all__ = [
     "LifecycleError",
     "Loss",
     "Message",
+    "Observation",
+    "Observer",
     "Parameters",
     "Parser",
     "ReorderBuffer",
@@ -120,6 +123,7 @@ __all__ = [
     "atranslate_stream",
     "check",
     "check_tool_call",
+    "dialect_for",
     "from_vendor",
     "implementation",
     "iter_events",
@@ -139,6 +143,8 @@ _LATER = {
     "Report": "conformance",
     "check": "conformance",
     "Encoder": "encoder",
+    "Observation": "observer",
+    "Observer": "observer",
     "ReorderBuffer": "reordering",
     "reorder": "reordering",
     "AudioPart": "request",

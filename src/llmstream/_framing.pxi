@@ -431,6 +431,15 @@ cdef int framer_dispatch(Framer *f, pointer begin, pointer end, bint in_place) e
     return FRAMER_BLOCK
 
 
+cdef bint framer_unfinished(Framer *f) noexcept:
+    """Whether an event was begun: a field came, or a part of a line that is no comment."""
+    if f.skipping:
+        return True
+    return f.carried and (
+        f.any_field or (f.carry.size > f.line_at and f.carry.data[f.line_at] != c":")
+    )
+
+
 cdef int framer_close(Framer *f) except -1:
     """The unfinished last event, if it holds data."""
     cdef size_t size

@@ -72,6 +72,7 @@ class _Framer:
         "retry",
         "retry_of_block",
         "stray",
+        "unfinished",
         "watch_stray",
     )
 
@@ -80,6 +81,7 @@ class _Framer:
         self.max_event_size = max_event_size
         self.dataless = False
         self.watch_stray = False
+        self.unfinished = False  # known once closed: whether an event was begun, be it by a part of a line
         self.stray: bytearray | None = bytearray()
         self.retry: int | None = None
         self.id = b""
@@ -393,6 +395,7 @@ class _Framer:
 
     def close(self) -> _Block | None:
         """The unfinished last event, if it holds data."""
+        self.unfinished = self._skipping
         if self._skipping:
             return None
         if self.carried:
@@ -400,6 +403,7 @@ class _Framer:
         if self._head:
             self._line += self._head
             self._head = None
+        self.unfinished = self.any_field or (bool(self._line) and not self._line.startswith(b":"))
         if self._line:
             self._field(bytes(self._line))
             self._line.clear()

@@ -272,6 +272,7 @@ cdef class Parser:
     cdef bint _closed
     cdef bint _complete
     cdef bint _in_tail
+    cdef bint _torn  # whether the bytes ended within something that no event tells
     cdef bint _started
     cdef bint _skip_version
     cdef bint _too_many
@@ -302,6 +303,8 @@ cdef class Parser:
     cdef Bytes _texts
     cdef bint _texts_high
     cdef bint _text_only
+    cdef bint _keeps_others  # beside the text, events of other kinds
+    cdef Py_ssize_t _delta_count  # in place of events
     cdef unsigned char *_levels  # for a depth that does not fit the stack
     cdef bytes _chunk  # what is being read
     cdef pointer _chunk_begin
@@ -501,24 +504,40 @@ cdef class Parser:
         if self._strict or self._errors_strict:
             # An error carries the events before it, so they are needed.
             return self._text_of(self.feed(chunk))
-        cdef bytes data = _as_bytes(chunk)
-        cdef str text
+        text = self._feed_text(_as_bytes(chunk))
+        self._out = None
+        return text
+
+    @cython.critical_section
+    def feed_summary(self, chunk):
+        """As ``feed``, with the fragments of this chunk put together: its text as ``feed_text`` gives it, how many
+        ContentDeltas there were, and the events of other kinds, but no Usage, of which ``usage`` is the last."""
+        if self._strict or self._errors_strict:
+            # As above.
+            return self._summary_of(self.feed(chunk))
+        self._keeps_others = True
+        try:
+            text = self._feed_text(_as_bytes(chunk))
+        finally:
+            self._keeps_others = False
+        return text, self._delta_count, self._take_out()
+
+    cdef str _feed_text(self, bytes data):
         self._begin()
         self._text_only = True
         self._texts_high = False
+        self._delta_count = 0
         try:
             if self._head is not None:
                 data = self._sniff(data)
             self._bytes(data)
-            text = _text(
+            return _text(
                 self._texts.data, self._texts.size, SCAN_HIGH if self._texts_high else 0, NULL
             )
         finally:
             self._text_only = False
             bytes_clear(&self._texts)
             self._end()
-            self._take_out()
-        return text
 
     @cython.critical_section
     def close(self):
@@ -577,6 +596,11 @@ cdef class Parser:
             if type(event) is ContentDelta and not (self._alternatives and event.index):
                 texts.append(event.text)
         return "".join(texts)
+
+    cdef tuple _summary_of(self, list events):
+        others = [event for event in events if type(event) is not ContentDelta and type(event) is not Usage]
+        count = sum([type(event) is ContentDelta for event in events])
+        return self._text_of(events), count, others
 
     cdef int _bytes(self, bytes data) except -1:
         if self._framing is not None:
@@ -670,6 +694,7 @@ cdef class Parser:
         if self._framing is None:
             return 0
         self._frames(self._framing.close, ())
+        self._torn = self._framing_failed or self._framing.unfinished
         if self._framing.unfinished and not self._framing_failed:
             self._framing_fault(
                 rules.FRAME_CUT, self._framing.fault_offset, self._framing.reason
@@ -1075,6 +1100,7 @@ cdef class Parser:
                 self._record(rules.BAD_TEXT)
         self._open(index)
         if self._text_only:
+            self._delta_count += 1
             if text != NULL:
                 self._add_text(base + text.start, text.length, text.flags, index)
             return None
@@ -1237,7 +1263,10 @@ cdef class Parser:
         kind = type(made)
         if self._text_only:
             if kind is ContentDelta:
+                self._delta_count += 1
                 self._add_str(made)
+            elif self._keeps_others and kind is not Usage:
+                self._out.append(made)
         else:
             self._out.append(made)
         if kind is Usage:
@@ -1388,6 +1417,7 @@ cdef class Parser:
             )
             self._tell(self._dialect.append_arguments, (found.index, found.call, text))
         elif self._text_only:
+            self._delta_count += 1
             if form.kind == KIND_TEXT:
                 self._add_text(
                     found.content, found.content_size, found.content_flags, found.index
@@ -1466,7 +1496,7 @@ cdef class Parser:
             if self._state == STATE_ENDED:
                 break
             kind = type(event)
-            if kind is StreamStart and self._started:
+            if (kind is StreamStart and self._started) or (kind is StreamEnd and self._torn):
                 continue
             made = kind.__new__(kind)
             made._extensions = event._extensions
@@ -1539,7 +1569,8 @@ cdef class Parser:
         """No dialect fits: everything is handed out as it is."""
         if not self._undecided:
             self._undecided = True
-            self._record(rules.UNKNOWN_DIALECT, ", ".join(self._dialect.candidates))
+            # Where nothing came, no candidate is nearer than another.
+            self._record(rules.UNKNOWN_DIALECT, ", ".join(self._dialect.candidates) if self._pending else None)
         return self._hand_out_unknown()
 
     cdef int _hand_out_unknown(self) except -1:
@@ -1563,6 +1594,7 @@ cdef class Parser:
         cdef Framer *f = &self._framer
         cdef bint is_end
         cdef bint was_complete
+        self._torn = framer_unfinished(f)
         if framer_close(f) != FRAMER_BLOCK:
             return 0
         self._offset = f.event_offset
@@ -1576,10 +1608,14 @@ cdef class Parser:
             self._record(rules.TAIL_DROPPED)
             return 0
         self._record(rules.TAIL_DELIVERED)
+        self._torn = False
         was_complete = self._dialect is not None and self._dialect.complete
         self._in_tail = not was_complete
         f.block_learnable = False
+        before = len(self._out)
         self._block(FRAMER_BLOCK)
+        # Content in a tail shows that the answer went on.
+        self._torn = was_complete and any(type(event) in (ContentDelta, ToolCall) for event in self._out[before:])
         return 0
 
     cdef bint _is_whole(self, pointer data, size_t size) except -1:
@@ -1671,6 +1707,7 @@ cdef class Parser:
                     <size_t> (found.data_end - found.data),
                 )
             elif self._text_only:
+                self._delta_count += 1
                 self._add_text(
                     found.content, found.content_size, found.content_flags, found.index
                 )

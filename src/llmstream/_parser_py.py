@@ -172,6 +172,7 @@ class Parser:
         "_strict",
         "_switches",
         "_too_many",
+        "_torn",
         "_tries",
         "_undecided",
         "_unread",
@@ -229,6 +230,7 @@ class Parser:
         self._pending_size = 0
         self._undecided = self._untold = False
         self._switches = 0
+        self._torn = False  # whether the bytes ended within something that no event tells
         self._index = -1
         self._head: bytes | None = None
         self._window = ""  # what shapes are compared with: a part of _window_of, from _window_at on
@@ -358,6 +360,13 @@ class Parser:
         """Only the text of this chunk: of the primary answer, in order of arrival."""
         return self._text_of(self.feed(chunk))
 
+    def feed_summary(self, chunk: Buffer) -> tuple[str, int, list[Event]]:
+        """As ``feed``, with the fragments of this chunk put together: its text as ``feed_text`` gives it, how many
+        ContentDeltas there were, and the events of other kinds, but no Usage, of which ``usage`` is the last."""
+        events = self.feed(chunk)
+        count = sum(type(event) is ContentDelta for event in events)
+        return self._text_of(events), count, [e for e in events if type(e) is not ContentDelta and type(e) is not Usage]
+
     def close(self) -> list[Event]:
         """Ends the stream and returns the events that were due. Idempotent. In strict mode a stream that is cut raises
         IncompleteStreamError."""
@@ -478,6 +487,7 @@ class Parser:
         if self._framing is None:
             return
         self._frames(self._framing.close)
+        self._torn = self._framing_failed or self._framing.unfinished
         if self._framing.unfinished and not self._framing_failed:
             self._framing_fault(rules.FRAME_CUT, self._framing.fault_offset, self._framing.reason)
 
@@ -968,7 +978,7 @@ class Parser:
             if self._state == "ended":
                 break
             kind = type(event)
-            if kind is StreamStart and self._started:
+            if (kind is StreamStart and self._started) or (kind is StreamEnd and self._torn):
                 continue
             made = _new(kind, (source, start, stop, self._next_seq, *event._fields[4:]))
             self._next_seq += 1
@@ -1016,7 +1026,8 @@ class Parser:
         """No dialect fits: everything is handed out as it is."""
         if not self._undecided:
             self._undecided = True
-            self._record(rules.UNKNOWN_DIALECT, ", ".join(self._dialect.candidates))
+            # Where nothing came, no candidate is nearer than another.
+            self._record(rules.UNKNOWN_DIALECT, ", ".join(self._dialect.candidates) if self._pending else None)
         self._hand_out_unknown()
 
     def _hand_out_unknown(self) -> None:
@@ -1029,6 +1040,7 @@ class Parser:
 
     def _tail(self) -> None:
         block = self._framer.close()
+        self._torn = self._framer.unfinished
         if block is None:
             return
         self._offset = block.offset
@@ -1040,9 +1052,13 @@ class Parser:
             self._record(rules.TAIL_DROPPED)
             return
         self._record(rules.TAIL_DELIVERED)
+        self._torn = False
         was_complete = self._dialect is not None and self._dialect.complete
         self._in_tail = not was_complete
+        before = len(self._out)
         self._block(block)
+        # Content in a tail shows that the answer went on.
+        self._torn = was_complete and any(type(event) in (ContentDelta, ToolCall) for event in self._out[before:])
 
     def _stray(self) -> None:
         """A JSON body outside the framing, which may be the error that explains the rest."""

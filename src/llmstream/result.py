@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._backend import ContentDelta, ContentStop, StreamError, StreamStart, ToolCall, Usage
+from ._backend import ContentDelta, ContentStop, StreamEnd, StreamError, StreamStart, ToolCall, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -202,9 +202,17 @@ class Collector:
                     self._vendor_stops[event.index] = str(value)
         elif isinstance(event, StreamStart):
             self._model = self._model or event.model or None
+        elif isinstance(event, StreamEnd):
+            self._name_model(event)
         elif isinstance(event, StreamError) and self._error is None:
             event.detach()
             self._error = event
+
+    def _name_model(self, event: Event) -> None:
+        """A vendor may have named the model after its first words."""
+        if self._model is None:
+            named = [value for name, value in event.extensions.items() if name.endswith(":model")]
+            self._model = next((value for value in named if isinstance(value, str) and value), None)
 
     def result(self, parser: Parser) -> StreamResult:
         """What was gathered so far, with what the parser knows of the stream as a whole."""

@@ -148,6 +148,7 @@ NOT_ENDED = _error("R5.3.7-2", errors.IncompleteStreamError, "the stream stopped
 UNKNOWN_DIALECT = _error("L-DIALECT", errors.EnvelopeError, "no known dialect fits")
 PARTIAL_USAGE = _warning("L-USAGE", "only one of the two token counts was sent")
 CALL_WITHOUT_NAME = _warning("L-CALL", "a tool call without a name")
+TEXT_AFTER_STOP = _warning("L-STOP", "text after a stop reason: a cut between two events cannot be told from the end")
 BAD_PAYLOAD = _error("L-PAYLOAD", errors.EnvelopeError, "a payload that is not of the dialect's form")
 
 STREAM = range(NONE + 1, len(_table))

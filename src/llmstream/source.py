@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         | ReadInto
     )
 
-__all__ = ["AsyncChunks", "Chunks", "async_chunks", "chunks"]
+__all__ = ["AsyncChunks", "Chunks", "about", "async_chunks", "chunks"]
 
 READ_SIZE = 64 * 1024
 
@@ -173,6 +173,22 @@ def async_chunks(source: Any) -> AsyncChunks:
     return _async_chunks(_asynchronous(found.iterator), found.close)
 
 
+def about(source: Any) -> tuple[str | None, str | None]:
+    """The Content-Type and the URL that a response says it has; None for each that it does not."""
+    response = source if _is_response(source) else _unwrapped(source)
+    if not _is_response(response):
+        return None, None
+    try:
+        content_type = response.headers.get("content-type")
+    except Exception:  # noqa: BLE001 (headers of whatever kind)
+        content_type = None
+    try:
+        url = response.url  # which httpx refuses to tell without a request
+    except Exception:  # noqa: BLE001
+        url = None
+    return (content_type if isinstance(content_type, str) else None), (None if url is None else str(url))
+
+
 def _async_chunks(iterator: AsyncIterator[Any], *closers: Callable[[], Any] | None) -> AsyncChunks:
     return AsyncChunks(iterator, _acloser(iterator), *closers)
 
@@ -262,8 +278,23 @@ def _content(response: Any) -> Iterator[Any]:
     raw: Any = getattr(response, "raw", None)
     is_whole = getattr(raw, "chunked", True) or getattr(raw, "closed", True)
     if hasattr(raw, "read1") and not is_whole:
-        return _loop(lambda size: raw.read1(size, decode_content=True))
+        response.raw = _AsItComes(raw)
     return iter(response.iter_content(chunk_size=None))
+
+
+class _AsItComes:
+    """The body within a response of requests, which reads it by ``stream`` and gives its errors their own names."""
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+    def stream(self, _: int | None, decode_content: bool | None = None) -> Iterator[Any]:
+        return _loop(lambda size: self._raw.read1(size, decode_content=decode_content))
 
 
 def _reads(source: Any) -> Iterator[Any] | None:

@@ -10,9 +10,10 @@ from itertools import chain
 
 from . import rules
 from ._backend import ContentDelta, Event, Parser
+from .dialects import dialect_for
 from .errors import IncompleteStreamError, LLMStreamError, UpstreamError
 from .result import Collector, StreamResult
-from .source import async_chunks, chunks
+from .source import about, async_chunks, chunks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ __all__ = [
 def iter_events(
     source: Source,
     *,
-    dialect: str | type[Dialect] = "llm-stream",
+    dialect: str | type[Dialect] | Callable[[], Dialect] = "llm-stream",
     strict: bool = False,
     **options: Unpack[Options],
 ) -> EventStream:
@@ -59,18 +60,20 @@ def iter_events(
 
     The result is an iterator and a context manager. A response is closed when it is exhausted, when
     it fails and by ``close()``; a file never is. ``options`` are the further keywords of ``Parser``.
+    With ``dialect="auto"`` the Content-Type and the URL of a response say which format to presume,
+    as ``dialect_for`` has it.
 
     In strict mode a fault raises its LLMStreamError after the events before it. Raises TypeError
     where ``source`` cannot be read, and whatever reading it raises.
     """
-    parser = Parser(dialect, strict=strict, **options)
+    parser = Parser(_told(dialect, source), strict=strict, **options)
     return _chained(EventStream, _Pump(chunks(source), parser, read_events))
 
 
 def iter_text(
     source: Source,
     *,
-    dialect: str | type[Dialect] = "llm-stream",
+    dialect: str | type[Dialect] | Callable[[], Dialect] = "llm-stream",
     strict: bool = False,
     **options: Unpack[Options],
 ) -> TextStream:
@@ -81,40 +84,40 @@ def iter_text(
     strict mode too: UpstreamError for an error event (draft, section 5.3.6), IncompleteStreamError
     where the stream stopped before its end (section 5.3.7).
     """
-    parser = Parser(dialect, strict=strict, **options)
+    parser = Parser(_told(dialect, source), strict=strict, **options)
     return _chained(TextStream, _Pump(chunks(source), parser, read_text))
 
 
 def aiter_events(
     source: AsyncSource,
     *,
-    dialect: str | type[Dialect] = "llm-stream",
+    dialect: str | type[Dialect] | Callable[[], Dialect] = "llm-stream",
     strict: bool = False,
     **options: Unpack[Options],
 ) -> AsyncEventStream:
     """As ``iter_events``, for asynchronous responses, iterables and readers: an asynchronous
     iterator and context manager, closed by ``aclose()``. It also reads bytes, files and iterables
     of bytes."""
-    parser = Parser(dialect, strict=strict, **options)
+    parser = Parser(_told(dialect, source), strict=strict, **options)
     return AsyncEventStream(async_chunks(source), parser, read_events)
 
 
 def aiter_text(
     source: AsyncSource,
     *,
-    dialect: str | type[Dialect] = "llm-stream",
+    dialect: str | type[Dialect] | Callable[[], Dialect] = "llm-stream",
     strict: bool = False,
     **options: Unpack[Options],
 ) -> AsyncTextStream:
     """As ``iter_text``, for the sources of ``aiter_events``."""
-    parser = Parser(dialect, strict=strict, **options)
+    parser = Parser(_told(dialect, source), strict=strict, **options)
     return AsyncTextStream(async_chunks(source), parser, read_text)
 
 
 def parse(
     source: Source,
     *,
-    dialect: str | type[Dialect] = "llm-stream",
+    dialect: str | type[Dialect] | Callable[[], Dialect] = "llm-stream",
     strict: bool = False,
     **options: Unpack[Options],
 ) -> StreamResult:
@@ -125,7 +128,7 @@ def parse(
     ``error.partial``. Raises TypeError where ``source`` cannot be read, and whatever reading it
     raises.
     """
-    parser = Parser(dialect, strict=strict, **options)
+    parser = Parser(_told(dialect, source), strict=strict, **options)
     pump = _Pump(chunks(source), parser, read_events)
     collector = Collector()
     try:
@@ -136,6 +139,14 @@ def parse(
     finally:
         pump.chunks.close()
     return collector.result(parser)
+
+
+def _told(dialect: Any, source: Any) -> Any:
+    """``auto`` with what the response says of its format; any other dialect as it is."""
+    if dialect != "auto" or isinstance(source, (bytes, bytearray, memoryview)):
+        return dialect
+    content_type, path = about(source)
+    return dialect_for(content_type=content_type, path=path) if content_type or path else dialect
 
 
 # --------------------------------------------------------------------------------------------------

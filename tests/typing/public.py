@@ -102,6 +102,11 @@ def transcoded(chunk: bytes, source: list[bytes]) -> None:
         for piece in pieces:
             assert_type(piece, bytes)
         assert_type(pieces.transcoder, llmstream.Transcoder)
+    with llmstream.translate_stream(source, to="openai", strict=True) as output:
+        for piece in output:
+            assert_type(piece, bytes)
+        assert_type(output.transcoder, llmstream.StreamTranslator)
+        assert_type(output.transcoder.complete, bool)
     llmstream.Transcoder(reasoning="text")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
 
@@ -110,3 +115,17 @@ def refused(parser: llmstream.Parser, event: llmstream.ContentDelta) -> None:
     event.text = "x"  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue]
     llmstream.ContentDelta("x")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     llmstream.Parser(unknown=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+
+
+def observed(chunk: bytes, view: memoryview) -> None:
+    observer = llmstream.Observer("openai", max_content_size=10, digests=True, max_event_size=10)
+    assert_type(observer.feed(chunk), bytes)
+    assert_type(observer.feed(view), memoryview)
+    observation = observer.close()
+    assert_type(observation, llmstream.Observation)
+    assert_type(observation.model, str | None)
+    assert_type(observation.stop_reasons, dict[int, str])
+    assert_type(observation.time_to_first_text, float | None)
+    assert_type(observation.chunk_intervals.mean, float | None)
+    for call in observation.tool_calls:
+        assert_type(call.arguments, str | None)

@@ -5,14 +5,17 @@ A family is loaded when one of its names is first asked for.
 
 from __future__ import annotations
 
+from functools import cache
+
 from .. import _registry
 from .base import Dialect
+from .hints import dialect_for, hint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Dialect", "family"]
+__all__ = ["Dialect", "dialect_for", "family", "hint"]
 
 FAMILIES = {
     "anthropic": "Anthropic",
@@ -78,8 +81,9 @@ VARIANTS = {
 """Family -> vendors that vary it by no more than their own name."""
 
 
+@cache
 def family(name: str) -> type[Dialect]:
-    """The class of a family."""
+    """The class of a family. A parser asks for it, so it is looked up once."""
     from importlib import import_module
 
     found: type[Dialect] = getattr(import_module(f"{__name__}.{name.replace('-', '_')}"), FAMILIES[name])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..declaration import Delta
+from ..framing.json_values import JSONFraming
 from . import failures
 from .base import Dialect
-from .values import compact, members, number, text
+from .values import compact, items, members, number, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ EVENTS = (
     "message_stop",
 )
 
+UNKNOWN_USAGE = "llmstream:usage"
+"""Beside counts that nobody counted: our own writer of this format has zeros there, which its clients need."""
+
 PIECES = {"text": "text_delta", "thinking": "thinking_delta", "partial_json": "input_json_delta"}
 """What a delta without a type is, by the member that it has."""
 
@@ -33,13 +37,15 @@ def _form(kind: str, **form: Any) -> Delta:
 
 
 class Anthropic(Dialect):
-    """Messages. ``index`` is that of the content block. The ``type`` in the payload counts, not the name of the event.
+    """Messages, also such as are no stream. ``index`` is that of the content block. The ``type`` in the payload counts,
+    not the name of the event.
 
     What the vendor runs itself (``server_tool_use`` and the like, and their results), signatures, redacted thinking,
     citations and compaction texts are extensions under the vendor's word."""
 
     name = "anthropic"
     stops_end = False
+    framings: ClassVar = {ord("{"): JSONFraming}
     model = "message.model"
     request_id = "message.id"
     deltas = (
@@ -56,6 +62,8 @@ class Anthropic(Dialect):
     @classmethod
     def recognises(cls, payload: dict[str, Any], event: str | None) -> bool:
         kind = payload.get("type", event)
+        if kind == "message":
+            return type(payload.get("content")) is list and "stop_reason" in payload
         return kind in EVENTS or (kind == "error" and type(payload.get("error")) is dict)
 
     def translate(self, payload: dict[str, Any], event: str | None) -> list[Event]:
@@ -73,11 +81,28 @@ class Anthropic(Dialect):
             events = self._message(payload)
         elif kind == "message_stop":
             events = self.finish(True)
+        elif kind == "message":
+            return self._whole(payload)
         else:
-            events = self.fail(failures.body(payload))
+            events = self.fail(failures.body(payload) or (None if self._started else failures.page(payload)))
         return self.begin(payload, events)
 
+    def _whole(self, message: dict[str, Any]) -> list[Event]:
+        """The message of a request that asked for no stream."""
+        events: list[Event] = []
+        for index, item in enumerate(items(message.get("content"))):
+            block = members(item)
+            events += self._block(index, block)
+            extras = [{"citation": citation} for citation in items(block.get("citations"))]
+            if text(block.get("type")) == "thinking" and block.get("signature"):
+                extras.append({"signature": block["signature"]})
+            events += [self.delta(index, extras=extra) for extra in extras]
+        events += self._message({"delta": message, "usage": message.get("usage")})
+        return [*self.begin({"message": message}, events), *self.finish(True)]
+
     def _tokens(self, holder: dict[str, Any]) -> list[Event]:
+        if UNKNOWN_USAGE in holder:
+            return []
         usage = members(holder.get("usage"))
         return self.count(usage.get("input_tokens"), usage.get("output_tokens"))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from .. import payload, rules
 from ..framing.binary import BinaryFraming
 from ..framing.json_values import JSONFraming
@@ -11,9 +13,11 @@ from .values import members
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, ClassVar
 
-    from ..framing import Frame
+    from .._backend import Event
+    from ..framing import Frame, Framing
 
 __all__ = ["Auto"]
 
@@ -28,7 +32,10 @@ class RecordsFraming(JSONFraming):
 
 class Auto(Dialect):
     """Asks the candidates in their order: those that many use come first, since a family is loaded when it is asked,
-    and one whose payloads could be taken for another's before that. An error that is nobody's is read as OpenAI's."""
+    and one whose payloads could be taken for another's before that. An error that is nobody's is read as OpenAI's.
+
+    ``presumed`` is the name of the dialect that the response spoke for (``dialect_for``): it is asked first, and has
+    every payload that is evidence of none."""
 
     name = "auto"
     candidates: ClassVar[tuple[str, ...]] = (
@@ -56,6 +63,17 @@ class Auto(Dialect):
     )
     framings: ClassVar = {ord("["): JSONFraming, ord("{"): RecordsFraming, **dict.fromkeys(range(3), BinaryFraming)}
 
+    def __init__(self, name: str | None = None, *, presumed: str | None = None) -> None:
+        super().__init__(name)
+        self.presumed = presumed
+        self.is_body = False
+        self.framings = {first: partial(self._framing, make) for first, make in self.framings.items()}  # type: ignore[misc]
+
+    def _framing(self, make: Callable[[int], Framing], max_event_size: int) -> Framing:
+        """The framing of bytes that are no Server-Sent Events, and so may be a body that is no stream."""
+        self.is_body = True
+        return make(max_event_size)
+
     def detect(self, event: str | None, data: bytes) -> Dialect | str | None:
         """The dialect that a payload gives evidence of: an instance of it, "llm-stream" for the draft's own; None where
         it gives none, as pings and empty payloads do."""
@@ -64,7 +82,8 @@ class Auto(Dialect):
             value = members(payload.loads(text))
         except (RecursionError, ValueError):
             value = {}
-        for name in self.candidates:
+        presumed = self.presumed
+        for name in self.candidates if presumed is None else (presumed, *self.candidates):
             if name == "llm-stream":
                 if _is_standard(value, event):
                     return name
@@ -72,9 +91,25 @@ class Auto(Dialect):
             found = family(name)
             evidence: Any = value if found.json else text
             if (value or not found.json) and found.recognises(evidence, event):
-                made: Any = found()
-                return made.detect(event, data) if hasattr(made, "detect") else made  # type: ignore[no-any-return]
-        return None if failures.body(value) is None else family("openai")()
+                return _made(found(), event, data)
+        if failures.page(value) is not None and self.is_body:
+            return ErrorPage("openai" if presumed in (None, "llm-stream") else presumed)
+        if presumed is None:
+            return None if failures.body(value) is None else family("openai")()
+        return presumed if presumed == "llm-stream" else _made(family(presumed)(), event, data)
+
+
+class ErrorPage(Dialect):
+    """The one object of a body that is an error as a server or a gateway words it, which is no provider's form."""
+
+    def translate(self, payload: dict[str, Any], event: str | None) -> list[Event]:
+        return self.begin(payload, self.fail(failures.page(payload)))
+
+
+def _made(dialect: Any, event: str | None, data: bytes) -> Dialect | None:
+    """A dialect, or the one that it finds out by itself."""
+    found: Dialect | None = dialect.detect(event, data) if hasattr(dialect, "detect") else dialect
+    return found
 
 
 def _is_standard(value: dict[str, Any], event: str | None) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .. import payload, rules
 from .._backend import ContentDelta, ContentStop, StreamEnd, StreamError, StreamStart, ToolCall, Usage
 from ..declaration import Delta, parse_path
@@ -12,13 +14,15 @@ from .values import at, members, number, text, word, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any, ClassVar
 
     from .._backend import Event
     from ..framing import Framing
 
 __all__ = ["PATHS", "Dialect"]
+
+MAX_NAME = 64
 
 
 class Dialect:
@@ -36,12 +40,13 @@ class Dialect:
             output_tokens = "usage.out"
             end_mark = "[DONE]"
 
-    What paths cannot say goes into a ``translate`` of its own, which the methods below the line keep short. A path that
-    is none raises ValueError when the class is made.
+    What paths cannot say goes into a ``translate`` of its own, which the methods below the line keep short. A name or a
+    path that is none raises ValueError or TypeError when the class is made, a missing name when an instance is.
     """
 
     name: str = ""
-    """The dialect's name, and the part before the colon in the keys of its extensions (draft, section 4.7)."""
+    """The dialect's name, and the part before the colon in the keys of its extensions (draft, section 4.7): ASCII
+    letters and digits, with ``.``, ``-`` and ``_`` between them."""
 
     end_mark: ClassVar[str | None] = None
     """The payload that ends the stream, where that is no JSON."""
@@ -85,10 +90,17 @@ class Dialect:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for member in PATHS:
-            path = getattr(cls, member)
-            if path is not None:
-                parse_path(path)
+        if cls.name:
+            _check_name(cls.name)
+        for member in ("end_mark", *PATHS):
+            value = getattr(cls, member)
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"{member} must be a str or None, not {type(value).__name__}")
+            if value is not None and member in PATHS:
+                parse_path(value)
+        for member in ("stop_reasons", "error_codes", "framings"):
+            if not isinstance(getattr(cls, member), Mapping):
+                raise TypeError(f"{member} must be a mapping, not {type(getattr(cls, member)).__name__}")
         if "deltas" in cls.__dict__:
             cls._derives = False
         elif cls._derives:
@@ -99,17 +111,20 @@ class Dialect:
     def __init__(self, name: str | None = None) -> None:
         if name is not None:
             self.name = name
+        if self.name is not type(self).name or not self.name:
+            _check_name(self.name)
         self.reports: list[int] = []
         """Numbers of rules that were found broken; the engine records and clears them."""
         self.calls = Calls(self.max_argument_size)
         self.counts = Counts()
-        self._model = self._request_id = ""
+        self._model = self._request_id = self._late_model = ""
         self._created: int | None = None
         self._started = self._failed = self._ended = self._overflowed = False
         self._open: dict[int, None] = {}
         self._stopped: set[int] = set()
         self._crowded = self._cut = False
         self._called: set[int] = set()
+        self._reason: tuple[str, Any] | None = None  # the last stop reason and its extension: blocks mostly share one
         self._nameless = 0
 
     # What the engine calls
@@ -177,7 +192,8 @@ class Dialect:
             events += self.usage()
         if ended or self.complete:
             self._ended = True
-            events.append(StreamEnd(request_id=self._request_id or None))
+            extensions = self.extensions({"model": self._late_model})
+            events.append(StreamEnd(request_id=self._request_id or None, extensions=extensions))
         return self.begin({}, events)
 
     def bare(self, value: Any) -> list[Event]:
@@ -189,8 +205,12 @@ class Dialect:
     # What a translate is made of
 
     def begin(self, payload: Any, events: list[Event]) -> list[Event]:
-        """``events``, after the StreamStart if that is due: with the first of them, the first choice or the model."""
+        """``events``, after the StreamStart if that is due: with the first of them, the first choice or the model. A
+        model that is named only later, with a stop reason or with token counts alone, is ``<name>:model`` in the
+        extensions of the end; beside a fragment it is not looked for, as the forms do not."""
         if self._started:
+            if not self._model and events and (type(events[0]) is Usage or type(events[-1]) in (ContentStop, Usage)):
+                self._name_late(payload, events)
             return events
         self._model = self._model or text(at(payload, self.model))
         self._request_id = self._request_id or text(at(payload, self.request_id))
@@ -238,9 +258,10 @@ class Dialect:
 
     def stop(self, index: int, reason: str, extras: Mapping[str, Any] | None = None) -> list[Event]:
         """The open tool calls of a choice or block and its ContentStop, unless that was given before. ``reason`` is the
-        vendor's word. A turn that ended with tool calls ended for them (draft, section 4.8)."""
+        vendor's word, "" where the vendor has none but the end: that is no stop after an error. A turn that ended with
+        tool calls ended for them (draft, section 4.8)."""
         events = self.release(index)
-        if index in self._stopped:
+        if index in self._stopped or (self._failed and not reason):
             return events
         self.see(index)
         if index in self._open:
@@ -249,7 +270,12 @@ class Dialect:
         meaning = self.meaning(reason)
         if meaning == "end_turn" and index in self._called:
             meaning = "tool_use"
-        extensions = self.extensions({**(extras or {}), "stop_reason": reason})
+        if extras:
+            extensions = self.extensions({**extras, "stop_reason": reason})
+        else:
+            if self._reason is None or self._reason[0] != reason:
+                self._reason = (reason, self.extensions({"stop_reason": reason}))
+            extensions = self._reason[1]
         stop = ContentStop(stop_reason=meaning, index=index, extensions=extensions)
         return [*events, stop]
 
@@ -333,6 +359,11 @@ class Dialect:
             extensions=self.extensions(call.extras),
         )
 
+    def _name_late(self, payload: Any, events: list[Event]) -> None:
+        kinds = {type(event) for event in events}
+        if kinds == {Usage} or ContentStop in kinds:
+            self._model = self._late_model = text(at(payload, self.model))
+
     def extensions(self, extras: Mapping[str, Any] | None) -> Any:
         """``extras`` under the keys of this dialect, without those that are empty: what an event takes as its own."""
         if not extras:
@@ -353,6 +384,15 @@ PATHS = (
     "error_code",
     "error_message",
 )
+
+
+def _check_name(name: Any) -> None:
+    """Raises TypeError or ValueError for what cannot stand before the colon of an extension's key."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a dialect must be a str, not {type(name).__name__}")
+    plain = name.replace("-", "").replace("_", "").replace(".", "")
+    if not (plain.isascii() and plain.isalnum() and len(name) <= MAX_NAME):
+        raise ValueError(f"the name of a dialect is 1 to {MAX_NAME} ASCII letters, digits, '.', '-' and '_'")
 
 
 def _forms(cls: type[Dialect]) -> tuple[Delta, ...]:

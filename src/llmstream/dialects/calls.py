@@ -97,7 +97,9 @@ class Calls:
 
     def take(self, index: int) -> list[Call]:
         """The open calls of a choice or block, in the order of their beginning; they are no longer open."""
-        calls = self._open.pop(index, [])
+        calls = self._open.pop(index, None)
+        if calls is None:
+            return []
         self._known.pop(index, None)
         self._size -= sum(call.cost for call in calls)
         return calls

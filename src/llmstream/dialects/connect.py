@@ -79,7 +79,6 @@ class Connect(Declared):
     def translate(self, payload: dict[str, Any], event: str | None) -> list[Event]:
         if event not in ("end", "error"):
             return super().translate(payload, None)
-        events = self.ended()
-        if event == "error":
-            events = self.fail(failures.read(members(payload.get("error")))) + events
+        failure = failures.read(members(payload.get("error"))) if event == "error" else None
+        events = self.fail(failure) + self.ended()
         return self.begin({}, events) + self.finish(True)

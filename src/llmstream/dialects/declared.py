@@ -73,7 +73,7 @@ class Declared(Dialect):
         return self._meanings.get(reason, reason)
 
     def ended(self) -> list[Event]:
-        """The end of the stream: its open blocks end with it."""
+        """The end of the stream: its open blocks end with it, unless it failed."""
         events: list[Event] = []
         if self.open_blocks or self.calls.indexes():
             events += self.stop_open("")

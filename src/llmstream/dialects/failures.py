@@ -9,7 +9,27 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["Failure", "body", "find", "plain", "read"]
+__all__ = ["Failure", "body", "find", "page", "plain", "read"]
+
+PAGE = frozenset(
+    (
+        "__type",
+        "code",
+        "detail",
+        "error_code",
+        "errors",
+        "instance",
+        "message",
+        "request_id",
+        "requestId",
+        "status",
+        "statusCode",
+        "success",
+        "title",
+        "type",
+    )
+)
+"""What the error pages of web servers, gateways and RFC 9457 have, and nothing beside it."""
 
 CODES = {
     "429": "rate_limited",
@@ -82,6 +102,16 @@ def body(value: Any) -> Failure | None:
         return None
     found = find(value)
     return read(value) if found is None and value.get("object") == "error" else found
+
+
+def page(value: dict[str, Any]) -> Failure | None:
+    """The error that a whole body is which has nothing but an error's words: ``{"detail": "Not Found"}``."""
+    if not value or not PAGE.issuperset(value):
+        return None
+    details = value.get("detail")
+    if type(details) is list and details and type(details[0]) is dict:
+        return read(details[0])
+    return plain(value)
 
 
 def plain(value: Any) -> Failure | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..declaration import Delta
 from ..framing.json_values import JSONFraming
-from ..rules import MAX_BLOCKS
+from ..rules import MAX_BLOCKS, TEXT_AFTER_STOP
 from . import failures
 from .base import Dialect
 from .partial_args import PartialArguments
@@ -131,7 +131,7 @@ class Gemini(Dialect):
         elif len(events) != 1 or not self._started:
             # A form passes over the prompt's count alone, which the first payload had as well.
             self.counts.note(prompt, None)
-        events += self.fail(failures.find(payload))
+        events += self.fail(failures.find(payload) or (None if self._started or events else failures.page(payload)))
         return self.begin(payload, events)
 
     def meaning(self, reason: str) -> str:
@@ -158,12 +158,15 @@ class Gemini(Dialect):
         if len(self._spoken) < MAX_BLOCKS:
             self._spoken.add(index)
         if self._held.pop(index, None):
-            self._repeats = True
+            if not self._repeats:
+                self._repeats = True
+                self.reports.append(TEXT_AFTER_STOP)
             self.reopen(index)
 
     def _stop(self, index: int, reason: str, message: str, *, first: bool) -> list[Event]:
-        """The ContentStop, which is held back where it may have come too early: some models give a reason with every
-        piece of text, so one that comes with the first piece counts once no more text follows."""
+        """The ContentStop, which is held back where it may have come too early: old models give a reason with every
+        piece of text, so one that comes with the first piece counts once no more text follows. Nothing else in their
+        payloads tells the last one: neither token counts nor an end mark."""
         events = self.release(index)
         stop = self.stop(index, reason, {"finish_message": message})
         if not (first or self._repeats):

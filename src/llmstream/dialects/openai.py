@@ -145,7 +145,7 @@ class OpenAI(Dialect):
             events += self.count(_first(usages, "prompt_tokens"), _first(usages, "completion_tokens"))
         events += self.fail(failures.find(payload) or failures.find(groq))
         if choices is None:
-            events += self.fail(failures.body(payload))
+            events += self.fail(failures.body(payload) or (None if self._started else failures.page(payload)))
             if event == "error":
                 events += self.fail(failures.read(payload))
         return self.begin(payload, events)
@@ -159,7 +159,7 @@ class OpenAI(Dialect):
             self._has_deltas = any(map(delta.get, CONTENTS))
         if not self._has_deltas:
             # The whole answer at once, from a server that does not stream.
-            delta = members(choice.get("message"))
+            delta = members(choice.get("message")) or delta
         events = self._content(index, delta, choice)
         self.read_tool_calls(index, delta)
         reason = word(choice.get("finish_reason"))

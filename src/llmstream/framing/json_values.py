@@ -85,6 +85,8 @@ class JSONFraming(Framing):
     def close(self) -> list[Frame]:
         if self._state >= _INSIDE and not self.broken:
             self._cut("JSON value cut", self._offset)
+        elif self._in_array and not self.broken:
+            self._cut("JSON array not closed", self._fed)
         self._held = bytearray()
         return []
 

@@ -6,10 +6,17 @@ from .. import rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .._backend import Parser
-    from .writer import Fault
+    from typing import TypeAlias
 
-__all__ = ["LOST", "LOST_AT_THE_END", "lost"]
+    from .._backend import Parser
+
+    Fault: TypeAlias = tuple[str, str]
+    """The code and the message of an error."""
+
+__all__ = ["CUT", "LOST", "LOST_AT_THE_END", "lost"]
+
+CUT = ("internal_error", rules.RULES[rules.NOT_ENDED].message)
+"""What is wrong with a stream that ended too early."""
 
 LOST = (
     rules.NOT_JSON,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 from ..errors import LLMStreamError
 from ..source import async_chunks, chunks
 from ..stream import END
+from .rewriter import StreamRewriter
 from .transcoder import Transcoder
 
 TYPE_CHECKING = False
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncByteStream", "ByteStream", "atranscode", "transcode"]
 
+Rewriter = TypeVar("Rewriter", bound=StreamRewriter)
+
 BROKEN = ("internal_error", "the upstream connection failed")
 
 
@@ -36,7 +41,7 @@ def transcode(
     dialect: str | type[Dialect] | Callable[[], Dialect] = "auto",
     strict: bool = False,
     **options: Unpack[TranscoderOptions],
-) -> ByteStream:
+) -> ByteStream[Transcoder]:
     """The bytes of the standard stream, as those of a vendor arrive: bytes, never empty, for each chunk that has
     events.
 
@@ -54,18 +59,19 @@ def atranscode(
     dialect: str | type[Dialect] | Callable[[], Dialect] = "auto",
     strict: bool = False,
     **options: Unpack[TranscoderOptions],
-) -> AsyncByteStream:
+) -> AsyncByteStream[Transcoder]:
     """As ``transcode``, for the sources of ``aiter_events``: an asynchronous iterator and context manager, closed by
     ``aclose()``."""
     return AsyncByteStream(async_chunks(source), Transcoder(dialect, strict=strict, **options))
 
 
-class ByteStream:
-    """The iterator of ``transcode``; ``transcoder`` knows how the stream ended."""
+class ByteStream(Generic[Rewriter]):
+    """The iterator of ``transcode`` and ``translate_stream``; ``transcoder``, a Transcoder or StreamTranslator, knows
+    how the stream ended."""
 
     __slots__ = ("_chunks", "_items", "transcoder")
 
-    def __init__(self, chunks: Chunks, transcoder: Transcoder) -> None:
+    def __init__(self, chunks: Chunks, transcoder: Rewriter) -> None:
         self.transcoder = transcoder
         self._chunks = chunks
         self._items = _pull(chunks, transcoder)
@@ -90,12 +96,12 @@ class ByteStream:
         self.close()
 
 
-class AsyncByteStream:
-    """The iterator of ``atranscode``."""
+class AsyncByteStream(Generic[Rewriter]):
+    """The iterator of ``atranscode`` and ``atranslate_stream``."""
 
     __slots__ = ("_chunks", "_items", "transcoder")
 
-    def __init__(self, chunks: AsyncChunks, transcoder: Transcoder) -> None:
+    def __init__(self, chunks: AsyncChunks, transcoder: Rewriter) -> None:
         self.transcoder = transcoder
         self._chunks = chunks
         self._items = _apull(chunks, transcoder)
@@ -120,7 +126,7 @@ class AsyncByteStream:
         await self.aclose()
 
 
-def _pull(chunks: Chunks, transcoder: Transcoder) -> Generator[bytes, None, None]:
+def _pull(chunks: Chunks, transcoder: StreamRewriter) -> Generator[bytes, None, None]:
     try:
         while True:
             try:
@@ -142,7 +148,7 @@ def _pull(chunks: Chunks, transcoder: Transcoder) -> Generator[bytes, None, None
         chunks.close()
 
 
-async def _apull(chunks: AsyncChunks, transcoder: Transcoder) -> AsyncGenerator[bytes, None]:
+async def _apull(chunks: AsyncChunks, transcoder: StreamRewriter) -> AsyncGenerator[bytes, None]:
     try:
         while True:
             try:
@@ -164,7 +170,7 @@ async def _apull(chunks: AsyncChunks, transcoder: Transcoder) -> AsyncGenerator[
         await chunks.aclose()
 
 
-def _step(transcoder: Transcoder, chunk: Any) -> tuple[bytes, LLMStreamError | None]:
+def _step(transcoder: StreamRewriter, chunk: Any) -> tuple[bytes, LLMStreamError | None]:
     """What a chunk gave, or the end (END), and the error that strict raises after it."""
     try:
         return (transcoder.close() if chunk is END else transcoder.feed(chunk)), None
@@ -172,6 +178,6 @@ def _step(transcoder: Transcoder, chunk: Any) -> tuple[bytes, LLMStreamError | N
         return transcoder.close(), error
 
 
-def _is_over(transcoder: Transcoder) -> bool:
+def _is_over(transcoder: StreamRewriter) -> bool:
     # After a whole answer the rest is read, so that the connection can be used again.
     return transcoder.ended and not transcoder.complete

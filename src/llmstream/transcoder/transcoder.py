@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 from .. import fields, rules
-from .._backend import Parser, UnknownEvent
+from .._backend import UnknownEvent
 from .._registry import STANDARD
-from ..errors import LifecycleError, LLMStreamError, SequenceError
-from .losses import LOST, LOST_AT_THE_END, lost
+from ..errors import LifecycleError, SequenceError
+from .losses import CUT, LOST, LOST_AT_THE_END, lost
+from .rewriter import StreamRewriter
 from .writer import Writer
 
 TYPE_CHECKING = False
@@ -17,18 +18,16 @@ if TYPE_CHECKING:
     from typing import Literal, Unpack
 
     from .._backend import Event, StreamError, Usage, Violation
-    from .._framing_py import Buffer
     from ..dialects import Dialect
     from ..stream import Options
-    from .writer import Fault
+    from .losses import Fault
 
 __all__ = ["Transcoder"]
 
-CUT = ("internal_error", rules.RULES[rules.NOT_ENDED].message)
 UNDECIDED = ("internal_error", rules.RULES[rules.UNKNOWN_DIALECT].message)
 
 
-class Transcoder:
+class Transcoder(StreamRewriter):
     """Reads one stream of any dialect, in chunks cut anywhere, and writes it as the standard stream::
 
         transcoder = llmstream.Transcoder("openai", request_id=request_id)
@@ -55,7 +54,9 @@ class Transcoder:
     not for several threads at once.
     """
 
-    __slots__ = ("_aborted", "_closed", "_complete", "_fault", "_writer", "parser")
+    __slots__ = ("_complete", "_writer")
+
+    _called = "transcoder"
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Transcoder:
     ) -> None:
         if reasoning not in ("extensions", "drop"):
             raise ValueError(f'reasoning must be "extensions" or "drop", not {reasoning!r}')
-        self.parser = Parser(dialect, strict=strict, **options)
+        super().__init__(dialect, strict=strict, **options)
         self._writer = Writer(
             self.parser,
             model=fields.optional_text("model", model) or "",
@@ -78,8 +79,8 @@ class Transcoder:
             keeps_reasoning=reasoning == "extensions",
             clock=clock,
         )
-        self._closed = self._aborted = self._complete = False
-        self._fault: Fault | None = None  # what strict raised
+        self._out = self._writer.out
+        self._complete = False
 
     # What a transcoder knows
 
@@ -139,70 +140,14 @@ class Transcoder:
         error or stop of a block, what is too large for a reader."""
         return self._writer.left_out
 
-    # Feeding
-
-    def feed(self, chunk: Buffer) -> bytes:
-        """The events that are due with this chunk (any contiguous bytes-like object), b"" where none is. Raises
-        ValueError after ``close`` and ``fail``; in strict mode the LLMStreamError of the first fault."""
-        if self._closed:
-            raise ValueError("the transcoder is closed")
-        if self._aborted:
-            return b""
-        try:
-            events = self.parser.feed(chunk)
-        except LLMStreamError as error:
-            self._broke(error)
-            raise
-        self._write(events)
-        return self._take()
-
-    def close(self) -> bytes:
-        """Ends the upstream: the events that were due, and whatever the standard stream lacks to its end. Idempotent.
-        In strict mode a stream that is cut raises IncompleteStreamError."""
-        if not self._closed:
-            self._closed = True
-            try:
-                events = self.parser.close()
-            except LLMStreamError as error:
-                self._broke(error, cut=True)
-                raise
-            self._write(events, cut=True, kinds=LOST_AT_THE_END)
-        self._end(self._fault)
-        return self._take()
-
-    def fail(self, code: str = "internal_error", message: str = "") -> bytes:
-        """Ends a stream whose upstream cannot be read on: the events that were due, ``error`` unless there was one, and
-        stream.end; b"" where it has ended. ``code`` is one of section 5.3.6. Raises TypeError or ValueError for words
-        that cannot be written."""
-        fault = fields.text("code", code), fields.text("message", message)
-        if not self._closed:
-            self._closed = True
-            try:
-                events = self.parser.close()
-            except LLMStreamError as error:
-                events = error.events
-            self._write(events, cut=True, fails=True)
-        self._end(fault)
-        return self._take()
+    # Writing
 
     def keep_alive(self) -> bytes:
-        """A comment, for an upstream that is silent for long; its own comments and pings are not handed on. It may
-        stand between any two outputs; b"" after the end."""
         return b"" if self.ended else self._writer.encoder.keep_alive()
-
-    # Between reading and writing
-
-    def _broke(self, error: LLMStreamError, *, cut: bool = False) -> None:
-        """A strict parser raised, at the first error: an end that comes before it is a good one."""
-        self._closed = True
-        self._fault = ("internal_error", str(error))
-        self._write(error.events, cut=cut, kinds=())
 
     def _write(
         self, events: list[Event], *, cut: bool = False, kinds: tuple[int, ...] = LOST, fails: bool = False
     ) -> None:
-        """Writes events, and the end where it is among them, unless the stream ``fails``. With ``cut`` they are what
-        was left when the bytes ended. ``kinds`` are rules that a whole answer does not break."""
         if self.ended:
             return
         if events and type(events[0]) is UnknownEvent and self._is_undecided() and not fails:
@@ -217,6 +162,10 @@ class Transcoder:
         except (LifecycleError, SequenceError) as error:
             self._abort(("internal_error", str(error)))
 
+    def _torn(self) -> Fault | None:
+        # Torn after its last stop reason, it says where.
+        return lost(self.parser, LOST_AT_THE_END) if self._writer.is_stopped else None
+
     def _end(self, fault: Fault | None) -> None:
         if not self.ended:
             self._writer.end(None, fault or CUT)
@@ -225,14 +174,6 @@ class Transcoder:
         """Nothing more can be written."""
         self._aborted = True
         self._end(fault)
-
-    def _take(self) -> bytes:
-        out = self._writer.out
-        if not out:
-            return b""
-        found = out[0] if len(out) == 1 else b"".join(out)
-        out.clear()
-        return found
 
     def _is_undecided(self) -> bool:
         """Whether the parser hands out payloads of a dialect that it could not tell."""

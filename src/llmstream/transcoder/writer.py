@@ -22,13 +22,11 @@ from .members import PIECE, ROOM, has_repeated, pieces, portable, seconds, size
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeAlias
+    from typing import Any
 
     from .._backend import Event, Parser
     from .blocks import Block
-
-    Fault: TypeAlias = tuple[str, str]
-    """The code and the message of an error."""
+    from .losses import Fault
 
 __all__ = ["Writer"]
 
@@ -43,6 +41,9 @@ MAX_IDS = 2**20
 
 MAX_LATE = 2**20
 """Bytes of extensions that wait for stream.end."""
+
+CHOICE = "llmstream:choice"
+"""In the first event of a block that is another choice than number 0: which one."""
 
 NOT_JSON = ("internal_error", "the arguments of a tool call are not JSON text")
 CALL_TOO_LARGE = ("internal_error", "a tool call is too large")
@@ -153,6 +154,11 @@ class Writer:
         self.out.append(encoder.end(request_id if self._request_id is None else None, extensions=extensions))
         self._index = -1
         return is_whole
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether there were blocks, and each was stopped."""
+        return bool(self.stop_reasons) and not self._blocks.is_any_open
 
     # What every event goes through
 
@@ -282,12 +288,18 @@ class Writer:
             self._tell_rest()
 
     def _open(self, index: int, extensions: dict[str, Any]) -> Block:
-        """The block for what comes; its first event says which of the vendor's it belongs to, where that differs."""
+        """The block for what comes; its first event says which of the vendor's it belongs to, where that differs, and
+        which choice it is, where it is an alternative to the answer."""
         block = self._blocks.open(index)
         if block.is_new and block.index != index:
             extensions["llmstream:index"] = index
+        if block.is_new and self._is_alternative(index):
+            extensions[CHOICE] = index
         block.is_new = False
         return block
+
+    def _is_alternative(self, index: int) -> bool:
+        return index > 0 and self._parser.alternatives
 
     def _write_call(self, event: ToolCall) -> None:
         if not self._is_open:
@@ -300,8 +312,10 @@ class Writer:
         is_whole = payload.is_json(arguments) and not extensions.get(f"{space}:invalid_arguments")
         is_small = len(arguments) <= PIECE or size(payload.dumps(arguments)) <= ROOM
         is_confirmed = self._confirmed is None or event.index in self._confirmed
-        if not (is_whole and is_small and is_confirmed):
-            if is_confirmed:
+        is_sent = is_whole and is_small and is_confirmed
+        if not is_sent or self._is_alternative(event.index):
+            # A reader runs all calls of a stream, and so those of one choice only are calls.
+            if is_confirmed and not is_sent:
                 self.fault = self.fault or (CALL_TOO_LARGE if is_whole else NOT_JSON)
             call = {"id": event.id, "name": event.name, "arguments": event.arguments}
             self._deliver(event.index, "", "", {**extensions, f"{space}:tool_call": call})

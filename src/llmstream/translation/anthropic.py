@@ -10,10 +10,12 @@ from .members import (
     array,
     calls_of,
     content_of,
+    essence,
     flag,
     media_part,
     members,
     messages_of,
+    parameters_of,
     parts_of,
     required_members,
     required_text,
@@ -44,6 +46,7 @@ MOST = {"temperature": 1, "top_p": 1}
 
 IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 PDF, PLAIN = "application/pdf", "text/plain"
+UTF8 = ("utf-8", "us-ascii")
 
 BODY = ("model", "system", "messages", "tools", "stream", "metadata", *PARAMETERS.values())
 
@@ -123,24 +126,32 @@ def _blocks(message: dict[str, Any], role: str, path: str, losses: Losses) -> li
         if role in ("system", "assistant"):
             losses.add(here, f"Anthropic takes only text in what the {role} says")
             continue
-        media_type, data = part["media_type"], part["data"]
+        media_type, data = essence(part["media_type"]), part["data"]
+        parameters = parameters_of(part["media_type"])
         if kind == "image" and media_type in IMAGES:
             found.append({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}})
         elif kind == "document" and media_type == PDF:
             found.append({"type": "document", "source": {"type": "base64", "media_type": PDF, "data": data}})
-        elif kind == "document" and media_type == PLAIN and (words := _decoded(data)) is not None:
+        elif kind == "document" and media_type == PLAIN and (words := _decoded(data, parameters)) is not None:
             found.append({"type": "document", "source": {"type": "text", "media_type": PLAIN, "data": words}})
         elif kind == "image":
             losses.add(here, "Anthropic takes only JPEG, PNG, GIF and WebP")
+            continue
         elif kind == "document":
             losses.add(here, "Anthropic takes only PDF and plain text in UTF-8")
+            continue
         else:
             losses.add(here, "Anthropic takes no sound")
+            continue
+        if parameters and not (media_type == PLAIN and parameters.keys() == {"charset"}):
+            losses.add(f"{here}.media_type", "Anthropic has no parameters of a media type")
     return found
 
 
-def _decoded(data: str) -> str | None:
-    """The text that base64 holds; None where it is not UTF-8."""
+def _decoded(data: str, parameters: dict[str, str]) -> str | None:
+    """The text that base64 holds; None where it is not UTF-8, or its media type says that it is not."""
+    if parameters.get("charset", "utf-8") not in UTF8:
+        return None
     try:
         return a2b_base64(data).decode()
     except UnicodeDecodeError:

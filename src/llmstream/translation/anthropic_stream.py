@@ -19,6 +19,9 @@ ERRORS = {"rate_limited": "rate_limit_error", "internal_error": "api_error", "ov
 INVALID = ("context_length_exceeded", "content_filtered")
 """Codes that Anthropic has no type for: they stand beside it."""
 
+UNKNOWN = b',"llmstream:usage":"unknown"'
+"""Clients need counts in message_start and message_delta. Zeros that nobody counted are told by this beside them."""
+
 
 class AnthropicWriter(VendorWriter):
     """The events of a message. Its blocks follow one another: text, thoughts and calls begin a new one where another
@@ -37,7 +40,8 @@ class AnthropicWriter(VendorWriter):
             quoted(self.model),
         )
         more = b'"stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}'
-        return b'event: message_start\ndata: {"type":"message_start","message":{%b,%b}}\n\n' % (message, more)
+        start = b'event: message_start\ndata: {"type":"message_start","message":{%b,%b%b}}\n\n'
+        return start % (message, more, UNKNOWN)
 
     def _write_text(self, answer: Answer, text: str) -> bytes:
         start = b""
@@ -95,4 +99,6 @@ class AnthropicWriter(VendorWriter):
     def _message(self, reason: bytes, usage: tuple[int, int] | None) -> bytes:
         counts = b'"output_tokens":0' if usage is None else b'"input_tokens":%d,"output_tokens":%d' % usage
         delta = b'{"stop_reason":%b,"stop_sequence":null}' % reason
-        return b'event: message_delta\ndata: {"type":"message_delta","delta":%b,"usage":{%b}}\n\n' % (delta, counts)
+        mark = UNKNOWN if usage is None else b""
+        form = b'event: message_delta\ndata: {"type":"message_delta","delta":%b,"usage":{%b}%b}\n\n'
+        return form % (delta, counts, mark)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from ..request.reading import read as parsed
 from ..request.values import copied
+from ..rules import MAX_INTEGER
+from .losses import CAMELS, join
 from .members import (
     arguments_of,
-    array,
     calls_of,
     content_of,
+    each,
     flag,
     kind_of,
     media_part,
@@ -44,16 +47,17 @@ MOST_STOPS = 5
 
 BODY = ("model", "contents", "systemInstruction", "tools", "generationConfig")
 
-SNAKES = {
+SCHEMA = {
     "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name
     for name in (
-        *("systemInstruction", "generationConfig", "safetySettings", "toolConfig", "cachedContent"),
-        *("inlineData", "mimeType", "fileData", "functionCall", "functionResponse", "functionDeclarations"),
-        *("thoughtSignature", "parametersJsonSchema", "displayName", *PARAMETERS.values()),
         *("anyOf", "prefixItems", "minItems", "maxItems", "minProperties", "maxProperties", "minLength", "maxLength"),
+        *("propertyOrdering", "additionalProperties"),
     )
 }
-"""As JSON for Protocol Buffers has it, Gemini takes the names of members in either form."""
+"""Names of members of a schema, as ``CAMELS`` has those of a body."""
+
+LONGEST_NUMBER = 40
+"""Characters of a number that is written as a string."""
 
 COUNTS = ("minItems", "maxItems", "minProperties", "maxProperties", "minLength", "maxLength")
 
@@ -141,7 +145,7 @@ def _parts(message: dict[str, Any], role: str, path: str, losses: Losses) -> lis
 
 def read(body: dict[str, Any], losses: Losses, model: str | None, stream: bool | None) -> dict[str, Any]:
     """The standard request that a body says; the model and whether it is to be streamed come from the URL."""
-    body = _camel(body)
+    body = _camel(body, "", losses)
     losses.rest(body, BODY, "")
     if model is None:
         named = text(body, "model", "")
@@ -156,23 +160,24 @@ def read(body: dict[str, Any], losses: Losses, model: str | None, stream: bool |
         "messages": messages,
     }
     if body.get("systemInstruction") is not None:
-        instruction = _camel(members(body["systemInstruction"], "systemInstruction"))
+        instruction = members(body["systemInstruction"], "systemInstruction")
         losses.rest(instruction, ("role", "parts"), "systemInstruction")
         parts = []
-        for position, part in enumerate(array(instruction, "parts", "systemInstruction")):
-            found = _read_part(part, f"systemInstruction.parts[{position}]", losses)
+        for here, part in each(instruction, "parts", "systemInstruction"):
+            found = _read_part(part, here, losses)
             parts += [found] if found is not None else []
         messages.append({"role": "system", "content": content_of(parts)})
     history = _History(losses)
-    for position, content in enumerate(array(body, "contents", "")):
-        messages += history.read(content, f"contents[{position}]")
+    for here, content in each(body, "contents", ""):
+        messages += history.read(content, here)
     tools = []
-    for position, tool in enumerate(array(body, "tools", "")):
-        tools += _read_tools(tool, f"tools[{position}]", losses)
+    for here, tool in each(body, "tools", ""):
+        tools += _read_tools(tool, here, losses)
     if tools:
         envelope["tools"] = tools
-    config = _camel(members(body.get("generationConfig"), "generationConfig"))
+    config = _camel(members(body.get("generationConfig"), "generationConfig"), "generationConfig", losses)
     losses.rest(config, PARAMETERS.values(), "generationConfig")
+    config = {name: _number(value) if name != "stopSequences" else value for name, value in config.items()}
     parameters = read_parameters(config, PARAMETERS, "generationConfig", losses)
     if parameters:
         envelope["parameters"] = parameters
@@ -185,12 +190,12 @@ class _History:
     def __init__(self, losses: Losses) -> None:
         self.losses = losses
         self.open: dict[str, list[str]] = {}  # name of a function -> ids of its calls without a response
-        self.seen: set[str] = set()
+        self.names: dict[str, str] = {}  # id of a call -> its function
         self.count = 0
 
     def read(self, content: Any, path: str) -> list[dict[str, Any]]:
         """The messages that a content says: the responses of functions are messages of their own."""
-        content = _camel(required_members(content, path))
+        content = required_members(content, path)
         role = text(content, "role", path) or "user"
         if role not in ("user", "model", "function"):
             self.losses.add(path, "the draft has no such role")
@@ -200,9 +205,8 @@ class _History:
         found: list[dict[str, Any]] = []
         said: list[dict[str, Any]] = []
         calls: list[dict[str, Any]] = []
-        for position, part in enumerate(array(content, "parts", path)):
-            here = f"{path}.parts[{position}]"
-            part = _camel(required_members(part, here))
+        for here, part in each(content, "parts", path):
+            part = _camel(required_members(part, here), here, self.losses)
             if part.get("functionCall") is not None and role == "assistant":
                 calls.append(self._call(part, here))
             elif part.get("functionResponse") is not None and role == "user":
@@ -211,7 +215,7 @@ class _History:
                     said = []
                 found.append(self._response(part, here))
             else:
-                made = _read_part(part, here, self.losses)
+                made = _made_part(part, here, self.losses)
                 if made is not None:
                     if calls:
                         self.losses.add(here, "its place after a call: the draft has the text before the calls")
@@ -231,7 +235,9 @@ class _History:
         id = text(call, "id", path)
         if id is None:
             id = self._new_id()
-        self.seen.add(id)
+        elif id in self.names:
+            self.losses.add(f"{path}.id", "a call before it has it: results are told apart by their ids")
+        self.names[id] = name
         self.open.setdefault(name, []).append(id)
         arguments = written_arguments(members(call.get("args"), f"{path}.args"))
         return {"id": id, "name": name, "arguments": arguments}
@@ -241,7 +247,8 @@ class _History:
         path = f"{path}.functionResponse"
         answer = members(part["functionResponse"], path)
         self.losses.rest(answer, ("id", "name", "response"), path)
-        waiting = self.open.get(required_text(answer, "name", path), [])
+        name = required_text(answer, "name", path)
+        waiting = self.open.get(name, [])
         id = text(answer, "id", path)
         if id in waiting:
             waiting.remove(id)
@@ -250,24 +257,54 @@ class _History:
         elif id is None:
             self.losses.add(path, "no call before it that it could answer")
             id = self._new_id()
-        response = members(answer.get("response"), f"{path}.response")
-        output = response.get("output")
-        plain = len(response) == 1 and isinstance(output, str)
-        return {"role": "tool", "tool_call_id": id, "content": output if plain else written_arguments(response)}
+        elif self.names.get(id) != name:
+            self.losses.add(f"{path}.name", "no call before it has this id and this name")
+        content = _read_result(members(answer.get("response"), f"{path}.response"), f"{path}.response", self.losses)
+        return {"role": "tool", "tool_call_id": id, "content": content}
 
     def _new_id(self) -> str:
-        while f"call-{self.count}" in self.seen:
+        while f"call-{self.count}" in self.names:
             self.count += 1
-        self.seen.add(f"call-{self.count}")
+        self.names[f"call-{self.count}"] = ""
         return f"call-{self.count}"
 
 
-def _camel(value: dict[str, Any]) -> dict[str, Any]:
-    return {SNAKES.get(name, name): inner for name, inner in value.items()}
+def _camel(value: dict[str, Any], path: str, losses: Losses) -> dict[str, Any]:
+    """An object whose names are those that the documentation has; the later of two forms of one name is lost."""
+    found: dict[str, Any] = {}
+    for name, inner in value.items():
+        name = CAMELS.get(name, name)
+        if found.get(name) is None:
+            found[name] = inner
+        elif inner is not None:
+            losses.add(join(path, name), "its name stands there twice, in both of its forms")
+    return found
+
+
+def _number(value: Any) -> Any:
+    """A number that is written as a string, as JSON for Protocol Buffers may have it; anything else as it is."""
+    if not isinstance(value, str) or len(value) > LONGEST_NUMBER:
+        return value
+    found, _, fault = parsed(value, max_size=MAX_INTEGER, max_depth=1)
+    return found if fault is None and isinstance(found, (int, float)) else value
+
+
+def _read_result(response: dict[str, Any], path: str, losses: Losses) -> str:
+    """What a function gave back. The draft has text: that under ``output``, else the object as JSON."""
+    output = response.get("output")
+    if len(response) == 1 and isinstance(output, str):
+        return output
+    if not response:
+        return ""
+    losses.add(path, "the draft has a text as a result: carried as JSON")
+    return written_arguments(response)
 
 
 def _read_part(part: Any, path: str, losses: Losses) -> dict[str, Any] | None:
-    part = _camel(required_members(part, path))
+    return _made_part(_camel(required_members(part, path), path, losses), path, losses)
+
+
+def _made_part(part: dict[str, Any], path: str, losses: Losses) -> dict[str, Any] | None:
     if flag(part, "thought", path):
         losses.add(path, "the draft has no place for what the model thought")
         return None
@@ -277,7 +314,7 @@ def _read_part(part: Any, path: str, losses: Losses) -> dict[str, Any] | None:
     if part.get("inlineData") is not None:
         losses.rest(part, ("inlineData", "thought"), path)
         path = f"{path}.inlineData"
-        data = _camel(members(part["inlineData"], path))
+        data = _camel(members(part["inlineData"], path), path, losses)
         losses.rest(data, ("mimeType", "data"), path)
         media_type = required_text(data, "mimeType", path)
         kind = kind_of(media_type)
@@ -290,16 +327,16 @@ def _read_part(part: Any, path: str, losses: Losses) -> dict[str, Any] | None:
 
 
 def _read_tools(tool: Any, path: str, losses: Losses) -> list[dict[str, Any]]:
-    tool = _camel(required_members(tool, path))
+    tool = _camel(required_members(tool, path), path, losses)
     losses.rest(tool, ("functionDeclarations",), path)
     found = []
-    for position, each in enumerate(array(tool, "functionDeclarations", path)):
-        here = f"{path}.functionDeclarations[{position}]"
-        function = _camel(required_members(each, here))
+    for here, declaration in each(tool, "functionDeclarations", path):
+        function = _camel(required_members(declaration, here), here, losses)
         losses.rest(function, ("name", "description", "parameters", "parametersJsonSchema"), here)
         schema = members(function.get("parametersJsonSchema"), f"{here}.parametersJsonSchema")
         if not schema:
-            schema = _json_schema(members(function.get("parameters"), f"{here}.parameters"))
+            place = f"{here}.parameters"
+            schema = _json_schema(members(function.get("parameters"), place), place, losses)
         elif function.get("parameters") is not None:
             losses.add(f"{here}.parameters", "parametersJsonSchema stands beside it")
         name, description = required_text(function, "name", here), text(function, "description", here) or ""
@@ -307,7 +344,7 @@ def _read_tools(tool: Any, path: str, losses: Losses) -> list[dict[str, Any]]:
     return found
 
 
-def _json_schema(schema: dict[str, Any]) -> dict[str, Any]:
+def _json_schema(schema: dict[str, Any], path: str, losses: Losses) -> dict[str, Any]:
     """Gemini's own form of a schema as JSON Schema: words for types in lower case, ``null`` a type, counts numbers."""
     root = [copied(schema)]
     todo: list[tuple[Any, Any]] = [(root, 0)]
@@ -315,7 +352,11 @@ def _json_schema(schema: dict[str, Any]) -> dict[str, Any]:
         holder, step = todo.pop()
         if not isinstance(holder[step], dict):
             continue
-        node = holder[step] = _camel(holder[step])
+        node = holder[step]
+        for snake in SCHEMA.keys() & node.keys():
+            value = node.pop(snake)
+            if node.setdefault(SCHEMA[snake], value) is not value:
+                losses.add(path, "a name stands in it twice, in both of its forms")
         kind = node.get("type")
         if isinstance(kind, str):
             node["type"] = kind = kind.lower()

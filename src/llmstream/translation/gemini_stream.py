@@ -16,6 +16,12 @@ __all__ = ["GeminiWriter"]
 
 REASONS = {"end_turn": "STOP", "max_tokens": "MAX_TOKENS", "tool_use": "STOP", "content_filter": "SAFETY"}
 
+OTHER = "OTHER"
+"""Gemini's word for a reason that is none of its words."""
+
+NOTHING = ("FINISH_REASON_UNSPECIFIED", "BLOCK_REASON_UNSPECIFIED")
+"""Words by which an answer goes on."""
+
 ERRORS = {
     "rate_limited": (429, "RESOURCE_EXHAUSTED"),
     "context_length_exceeded": (400, "INVALID_ARGUMENT"),
@@ -55,7 +61,7 @@ class GeminiWriter(VendorWriter):
         return b'data: {"candidates":[%b}]%b' % (_content(answer, part), self._tail)
 
     def _write_end(self, answers: list[Answer], usage: tuple[int, int] | None) -> bytes:
-        reasons = [quoted(REASONS.get(answer.reason, answer.reason)) for answer in answers]
+        reasons = [quoted(_reason(answer.reason)) for answer in answers]
         candidates = [
             b'%b,"finishReason":%b}' % (_content(answer, b'"text":""'), reason)
             for answer, reason in zip(answers, reasons, strict=True)
@@ -67,6 +73,14 @@ class GeminiWriter(VendorWriter):
         counts = b"" if usage is None else b"data: {%b%b" % (_counts(usage)[1:], self._tail)
         error = b'data: {"error":{"code":%d,"message":%b,"status":%b}}\n\n'
         return counts + error % (number, quoted(message), quoted(status))
+
+
+def _reason(word: str) -> str:
+    """Gemini's word for a stop reason. One that would be read as something else is OTHER: a number stands for a word,
+    and what begins with ``prompt:`` is what readers call a prompt that was blocked."""
+    if word in NOTHING or word.lstrip("+-").isdecimal() or word.startswith("prompt:"):
+        return OTHER
+    return REASONS.get(word, word)
 
 
 def _content(answer: Answer, part: bytes) -> bytes:

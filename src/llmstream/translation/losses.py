@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping
     from typing import Any, NoReturn
 
-__all__ = ["Loss", "Losses", "Translated", "join", "refused"]
+__all__ = ["CAMELS", "Loss", "Losses", "Translated", "join", "refused"]
 
 Value = TypeVar("Value")
 
@@ -47,6 +47,14 @@ SHOWN = values.NAMES | frozenset(
     }
 )
 """The member names that the vendors document, beside the draft's own. Any other is shown as "*": it may be content."""
+
+CAMELS = {
+    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name
+    for name in SHOWN
+    if name != name.lower()
+}
+"""As JSON for Protocol Buffers has it, Gemini takes the names of members in either form: those in snake case -> in the
+form that is shown."""
 
 
 class Loss:

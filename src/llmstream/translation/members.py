@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..negotiation import parse_media_type
 from ..request.parts import KINDS, base64_fault
 from ..request.reading import read
 from ..request.values import MAX_DEPTH, Number, write
@@ -22,7 +23,10 @@ __all__ = [
     "array",
     "content_of",
     "data_url",
+    "each",
+    "essence",
     "messages_of",
+    "parameters_of",
     "parts_of",
     "plain_base64",
     "read_data_url",
@@ -63,6 +67,17 @@ def array(holder: dict[str, Any], name: str, path: str) -> list[Any]:
     if not isinstance(found, list):
         raise refused(join(path, name), "not an array")
     return found
+
+
+def each(holder: dict[str, Any], name: str, path: str) -> Iterator[tuple[str, Any]]:
+    """The path and the value of every item of a member that is an array, or of the one object that stands for it, as
+    Google's servers take it; absent or null counts as an empty array. Raises RequestError for anything else."""
+    here, found = join(path, name), holder.get(name)
+    if isinstance(found, dict):
+        yield here, found
+        return
+    for position, value in enumerate(array(holder, name, path)):
+        yield f"{here}[{position}]", value
 
 
 def text(holder: dict[str, Any], name: str, path: str) -> str | None:
@@ -110,7 +125,7 @@ def media_part(kind: str, media_type: str, data: str, path: str, losses: Losses)
 
 def kind_of(media_type: str) -> str | None:
     """The kind of part for a media type; None for a video, which the draft has no part for."""
-    family = media_type.partition("/")[0].lower()
+    family = essence(media_type).partition("/")[0]
     return {"image": "image", "audio": "audio", "video": None}.get(family, "document")
 
 
@@ -179,6 +194,17 @@ def arguments_of(call: dict[str, Any], path: str, losses: Losses) -> dict[str, A
 
 
 # Media
+
+
+def essence(media_type: str) -> str:
+    """A media type without its parameters, in lower case: so two can be compared (RFC 9110, section 8.3.1)."""
+    return media_type.partition(";")[0].strip(" \t").lower()
+
+
+def parameters_of(media_type: str) -> dict[str, str]:
+    """The parameters of a media type, with their names and the ``charset`` in lower case."""
+    found = parse_media_type(media_type) if ";" in media_type else None
+    return {} if found is None else found.parameters
 
 
 def plain_base64(data: str) -> str | None:

@@ -8,6 +8,7 @@ from .members import (
     calls_of,
     content_of,
     data_url,
+    essence,
     flag,
     media_part,
     members,
@@ -106,9 +107,9 @@ def _message(message: dict[str, Any], role: str, path: str, losses: Losses) -> d
         elif kind == "document":
             url = data_url(part["media_type"], part["data"])
             parts.append({"type": "file", "file": {"filename": FILENAME, "file_data": url}})
-        elif part["media_type"] in AUDIO:
-            form = AUDIO[part["media_type"]]
-            if FORMATS[form] != part["media_type"]:
+        elif essence(part["media_type"]) in AUDIO:
+            form = AUDIO[essence(part["media_type"])]
+            if FORMATS[form] != part["media_type"].lower():
                 losses.add(f"{here}.media_type", "OpenAI names only the format")
             parts.append({"type": "input_audio", "input_audio": {"data": part["data"], "format": form}})
         else:

@@ -55,12 +55,19 @@ class OpenAIWriter(VendorWriter):
         return start + answer.head + b'"reasoning_content":' + quoted(text) + b'},"finish_reason":null}]}\n\n'
 
     def _write_call(self, answer: Answer, id: str, name: str, arguments: str) -> bytes:
+        return self._call(answer, id, name, arguments, b"function", b"arguments")
+
+    def _write_custom_call(self, answer: Answer, id: str, name: str, words: str) -> bytes:
+        return self._call(answer, id, name, words, b"custom", b"input")
+
+    def _call(self, answer: Answer, id: str, name: str, given: str, kind: bytes, member: bytes) -> bytes:
+        """A call that is ``given`` some text in the ``member`` of its ``kind``, in as many chunks as its size asks."""
         out = [] if answer.head else [self._role(answer)]
-        head = b'"id":%b,"type":"function","function":{"name":%b,"arguments":' % (quoted(id), quoted(name))
-        for piece in pieces(arguments):
+        head = b'"id":%b,"type":"%b","%b":{"name":%b,"%b":' % (quoted(id), kind, kind, quoted(name), member)
+        for piece in pieces(given) if given else [""]:
             call = b'"tool_calls":[{"index":%d,%b%b}}]' % (answer.calls, head, quoted(piece))
             out.append(b'%b%b},"finish_reason":null}]}\n\n' % (answer.head, call))
-            head = b'"function":{"arguments":'
+            head = b'"%b":{"%b":' % (kind, member)
         return b"".join(out)
 
     def _write_end(self, answers: list[Answer], usage: tuple[int, int] | None) -> bytes:

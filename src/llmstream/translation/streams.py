@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import time
 
-from .. import fields
-from .._backend import Parser, StreamEnd, ToolCall
+from .._backend import StreamEnd, ToolCall
 from .._registry import STANDARD
-from ..errors import LLMStreamError
 from ..source import async_chunks, chunks
-from ..transcoder.losses import LOST, LOST_AT_THE_END, lost
+from ..transcoder.losses import CUT, LOST, lost
+from ..transcoder.rewriter import StreamRewriter
 from ..transcoder.streams import AsyncByteStream, ByteStream
 from .anthropic_stream import AnthropicWriter
 from .gemini_stream import GeminiWriter
 from .openai_stream import OpenAIWriter
-from .writer import CUT, VendorWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Unpack
+    from typing import Unpack
 
     from .._backend import Event
-    from .._framing_py import Buffer
     from ..dialects import Dialect
     from ..source import AsyncSource, Source
     from ..stream import Options
+    from ..transcoder.losses import Fault
     from .requests import Vendor
+    from .writer import VendorWriter
 
     class TranslatorOptions(Options, total=False):
         """The further keywords of ``StreamTranslator``."""
@@ -52,6 +51,7 @@ def writer_for(
     model: str | None = None,
     response_id: str | None = None,
     alternatives: bool = False,
+    free_text: bool = False,
     include_usage: bool = True,
     clock: Callable[[], float] = time.time,
 ) -> VendorWriter:
@@ -61,11 +61,16 @@ def writer_for(
     if Writer is None:
         raise ValueError(f"unknown vendor {dialect!r}; streams are written for {', '.join(WRITERS)}")
     return Writer(
-        model=model, response_id=response_id, alternatives=alternatives, include_usage=include_usage, clock=clock
+        model=model,
+        response_id=response_id,
+        alternatives=alternatives,
+        free_text=free_text,
+        include_usage=include_usage,
+        clock=clock,
     )
 
 
-class StreamTranslator:
+class StreamTranslator(StreamRewriter):
     """Reads one stream of any dialect, in chunks cut anywhere, and writes it as the stream of a vendor::
 
         translator = llmstream.StreamTranslator("openai")             # from "llm-stream", the standard
@@ -80,7 +85,9 @@ class StreamTranslator:
     was before the fault, and the error.
     """
 
-    __slots__ = ("_closed", "_fault", "_out", "parser", "writer")
+    __slots__ = ("writer",)
+
+    _called = "translator"
 
     def __init__(
         self,
@@ -95,10 +102,7 @@ class StreamTranslator:
         **options: Unpack[Options],
     ) -> None:
         self.writer = writer_for(to, model=model, response_id=response_id, include_usage=include_usage, clock=clock)
-        self.parser = Parser(dialect, strict=strict, **options)
-        self._closed = False
-        self._fault = CUT
-        self._out: list[bytes] = []
+        super().__init__(dialect, strict=strict, **options)
 
     @property
     def complete(self) -> bool:
@@ -110,67 +114,28 @@ class StreamTranslator:
         """Whether the end or an error was written; nothing comes after it."""
         return self.writer.ended
 
-    def feed(self, chunk: Buffer) -> bytes:
-        """The vendor's events that are due with this chunk (any contiguous bytes-like object), b"" where none is.
-        Raises ValueError after ``close`` and ``fail``; in strict mode the LLMStreamError of the first fault."""
-        if self._closed:
-            raise ValueError("the translator is closed")
-        try:
-            events = self.parser.feed(chunk)
-        except LLMStreamError as error:
-            self._broke(error)
-            raise
-        self._write(events)
-        return self._take()
-
-    def close(self) -> bytes:
-        """Ends the stream: the events that were due, and an error where the end is missing. Idempotent. In strict mode
-        a stream that is cut raises IncompleteStreamError."""
-        if not self._closed:
-            self._closed = True
-            try:
-                events = self.parser.close()
-            except LLMStreamError as error:
-                self._broke(error)
-                raise
-            self._write(events, cut=not self.parser.complete, kinds=LOST_AT_THE_END)
-        self._out.append(self.writer.fail(*self._fault))
-        return self._take()
-
-    def fail(self, code: str = "internal_error", message: str = "") -> bytes:
-        """Ends a stream whose source cannot be read on: the events that were due, and the vendor's error; b"" where it
-        has ended. ``code`` is one of section 5.3.6. Raises TypeError or ValueError for words that cannot be written."""
-        code, message = fields.text("code", code), fields.text("message", message)
-        if not self._closed:
-            self._closed = True
-            try:
-                events = self.parser.close()
-            except LLMStreamError as error:
-                events = error.events
-            self._write([event for event in events if type(event) is not StreamEnd], cut=True)
-        self._out.append(self.writer.fail(code, message))
-        return self._take()
-
     def keep_alive(self) -> bytes:
         """As that of the writer."""
         return self.writer.keep_alive()
 
-    def _broke(self, error: LLMStreamError) -> None:
-        self._closed = True
-        self._fault = ("internal_error", str(error))
-        self._write(error.events)
-
-    def _write(self, events: list[Event], *, cut: bool = False, kinds: tuple[int, ...] = LOST) -> None:
-        """Writes events. With ``cut`` they are what was left when the bytes ended: a call among them may lack its last
-        words, however whole it looks. ``kinds`` are rules that a whole answer does not break."""
+    def _write(
+        self, events: list[Event], *, cut: bool = False, kinds: tuple[int, ...] = LOST, fails: bool = False
+    ) -> None:
+        cut = cut and (fails or not self.parser.complete)
         self.writer.alternatives = self.parser.alternatives
+        self.writer.free_text = self.parser.dialect != STANDARD
         for event in events:
             if cut and type(event) is ToolCall:
                 self.writer.left_out += 1
+            elif type(event) is StreamEnd and fails:
+                return
             elif type(event) is StreamEnd and not self.writer.ended and (fault := self._missing(kinds)) is not None:
                 self._out.append(self.writer.fail(*fault))
             else:
                 self._out.append(self.writer.write(event))
+
+    def _end(self, fault: Fault | None) -> None:
+        self._out.append(self.writer.fail(*(fault or CUT)))
 
     def _missing(self, kinds: tuple[int, ...]) -> tuple[str, str] | None:
         """Why a stream that came to its end is not whole."""
@@ -178,11 +143,6 @@ class StreamTranslator:
         if not parser.complete:
             return CUT
         return lost(parser, kinds)
-
-    def _take(self) -> bytes:
-        found = b"".join(self._out)
-        self._out.clear()
-        return found
 
 
 def translate_stream(
@@ -192,7 +152,7 @@ def translate_stream(
     dialect: str | type[Dialect] | Callable[[], Dialect] = STANDARD,
     strict: bool = False,
     **options: Unpack[TranslatorOptions],
-) -> ByteStream:
+) -> ByteStream[StreamTranslator]:
     """The bytes of a vendor's stream, as those of the source arrive: bytes, never empty, for each chunk that has
     events.
 
@@ -200,8 +160,7 @@ def translate_stream(
     read and closed as by ``iter_events``. Where reading raises, the stream is ended with the vendor's error
     first, and then the exception is raised; so for what strict raises.
     """
-    translator: Any = StreamTranslator(to, dialect, strict=strict, **options)
-    return ByteStream(chunks(source), translator)  # it asks of a transcoder what a translator has
+    return ByteStream(chunks(source), StreamTranslator(to, dialect, strict=strict, **options))
 
 
 def atranslate_stream(
@@ -211,8 +170,7 @@ def atranslate_stream(
     dialect: str | type[Dialect] | Callable[[], Dialect] = STANDARD,
     strict: bool = False,
     **options: Unpack[TranslatorOptions],
-) -> AsyncByteStream:
+) -> AsyncByteStream[StreamTranslator]:
     """As ``translate_stream``, for the sources of ``aiter_events``: an asynchronous iterator and context manager,
     closed by ``aclose()``."""
-    translator: Any = StreamTranslator(to, dialect, strict=strict, **options)
-    return AsyncByteStream(async_chunks(source), translator)
+    return AsyncByteStream(async_chunks(source), StreamTranslator(to, dialect, strict=strict, **options))

@@ -6,7 +6,9 @@ import time
 
 from .. import fields, payload
 from .._backend import ContentDelta, ContentStop, StreamEnd, StreamError, StreamStart, ToolCall, Usage
-from ..rules import MAX_BLOCKS, NOT_ENDED, RULES
+from ..request.reading import read
+from ..rules import MAX_BLOCKS, MAX_INTEGER
+from ..transcoder.losses import CUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,12 +17,11 @@ if TYPE_CHECKING:
 
     from .._backend import Event
 
-__all__ = ["CUT", "Answer", "VendorWriter", "pieces"]
+__all__ = ["Answer", "VendorWriter", "pieces"]
 
 PIECE = 2**20
 """Characters of text in one event: no reader's limit is near."""
 
-CUT = ("internal_error", RULES[NOT_ENDED].message)
 NOT_JSON = ("internal_error", "the arguments of a tool call are not what the format can carry")
 TOO_MANY = ("internal_error", "more answers than a stream can have")
 
@@ -68,10 +69,14 @@ class VendorWriter:
     ``response_id``    what the vendor's id of the response is; by default the ``request_id`` of the StreamStart
     ``alternatives``   whether an index counts alternative answers (``Parser.alternatives``); else all blocks are one
                        answer. Anthropic's stream has the first alternative only
+    ``free_text``      whether the input of a custom tool, a call marked ``<dialect>:custom``, is the text itself, as a
+                       parser of a vendor's dialect gives it; by default it is a JSON string, as the standard stream
+                       has it
     ``include_usage``  whether OpenAI's stream has a chunk with the counts, as its client asks by ``stream_options``
     ``clock``          gives the Unix time where the StreamStart does not
 
     A call whose arguments are no JSON (for Gemini: no JSON object) is left out, and the stream then ends with an error.
+    The text for a custom tool is ``{"input": text}`` where the vendor has functions only.
     ``left_out`` counts what has no place. Extensions are not written. One writer belongs to one stream.
     """
 
@@ -87,6 +92,7 @@ class VendorWriter:
         "complete",
         "created",
         "ended",
+        "free_text",
         "include_usage",
         "left_out",
         "model",
@@ -106,12 +112,14 @@ class VendorWriter:
         model: str | None = None,
         response_id: str | None = None,
         alternatives: bool = False,
+        free_text: bool = False,
         include_usage: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.model = fields.optional_text("model", model) or ""
         self.response_id = fields.optional_text("response_id", response_id) or ""
         self.alternatives = alternatives
+        self.free_text = free_text
         self.include_usage = include_usage
         self.block = 0
         self.created = 0
@@ -223,6 +231,11 @@ class VendorWriter:
         if answer is None:
             self.left_out += 1
             return b""
+        words = self._custom_input(event)
+        if name and words is not None:
+            found = self._write_custom_call(answer, event.id or f"call-{answer.calls}", name, words)
+            answer.calls += 1
+            return found
         is_object = self.takes_any_json or (arguments or "").lstrip(" \t\r\n").startswith("{")
         # A reader of dialects marks a call that came damaged, even where what is left of it is JSON.
         is_damaged = any(key.endswith(":invalid_arguments") for key in event.extensions)
@@ -234,6 +247,19 @@ class VendorWriter:
         found = self._write_call(answer, id, name, arguments)
         answer.calls += 1
         return found
+
+    def _custom_input(self, event: ToolCall) -> str | None:
+        """The text that a custom tool is called with; None for the call of a function."""
+        if not any(value is True and key.endswith(":custom") for key, value in event.extensions.items()):
+            return None
+        text = event.arguments or ""
+        if self.free_text:
+            return text
+        if not text.lstrip(" \t\r\n").startswith('"'):
+            return None
+        # It replaces half a surrogate pair, which an escape may stand for.
+        found, _, fault = read(text, max_size=MAX_INTEGER, max_depth=1)
+        return found if fault is None and isinstance(found, str) else None
 
     def _end(self) -> bytes:
         if self._fault is not None:
@@ -259,6 +285,9 @@ class VendorWriter:
 
     def _write_call(self, answer: Answer, id: str, name: str, arguments: str) -> bytes:
         raise NotImplementedError
+
+    def _write_custom_call(self, answer: Answer, id: str, name: str, words: str) -> bytes:
+        return self._write_call(answer, id, name, payload.dumps({"input": words}))
 
     def _write_end(self, answers: list[Answer], usage: tuple[int, int] | None) -> bytes:
         raise NotImplementedError
