@@ -1,0 +1,1 @@
+"""What the integrations of httpx and httpx2 share; neither is imported here."""
