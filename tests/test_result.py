@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from drafts import delta, event
 from streams import BODY, CUT, FAILED, GAP, TEXTS
+from vendors import sse
 
 TEXT = "".join(TEXTS)
 
@@ -206,3 +208,20 @@ def test_a_collector_goes_on_after_a_result(llmstream: Any) -> None:
     second = found.result(Known(alternatives=False))
     assert (first.text, second.text) == ("a", "ab")
     assert (first.error, second.error.code) == (None, "x")
+
+
+@pytest.mark.parametrize("count", [5, 8, 2000])
+@pytest.mark.parametrize("dialect", ["gemini", "openai"])
+def test_many_events_of_one_payload_keep_one_copy_of_it(llmstream, dialect, count):
+    if dialect == "gemini":
+        parts = [{"functionCall": {"name": "f", "args": {}}}] * count
+        payload = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP", "index": 0}]}
+    else:
+        calls = [{"index": at, "id": f"c{at}", "function": {"name": "f", "arguments": "{}"}} for at in range(count)]
+        payload = {"choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    # With other bytes around it in the chunk.
+    body = b": a comment before\n\n" + sse(payload) + b": and one after\n\n"
+    result = llmstream.parse(body, dialect=dialect)
+    assert len(result.tool_calls) == count
+    assert len({id(call.raw) for call in result.tool_calls}) == 1
+    assert json.loads(result.tool_calls[0].raw) == payload

@@ -123,6 +123,8 @@ cdef class Event:
     def raw(self):
         if self._source is None:
             return b""
+        if self._size == PyBytes_GET_SIZE(self._source):
+            return self._source  # events of one payload share it
         return PyBytes_FromStringAndSize(PyBytes_AS_STRING(self._source) + self._start, self._size)
 
     @property

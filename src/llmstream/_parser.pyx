@@ -167,6 +167,7 @@ cdef size_t KEPT_CAPACITY = 16 * 1024  # a buffer over this is given back after 
 
 cdef enum:
     MAX_SHAPES = 4
+    MANY_EVENTS = 4  # of one payload: they share a copy of it, lest each that is detached makes its own
     LEVELS = 513  # bytes for the default depth, on the stack
 
 cdef unsigned long long MAX_SEQUENCE = rules.MAX_SEQUENCE
@@ -1492,6 +1493,8 @@ cdef class Parser:
         if events and not self._started:
             start_at = next((at for at, one in enumerate(events) if type(one) is StreamStart), -1)
             events.insert(0, events.pop(start_at) if start_at >= 0 else StreamStart())
+        if len(events) > MANY_EVENTS:
+            self._in_place = False
         for event in events:
             if self._state == STATE_ENDED:
                 break

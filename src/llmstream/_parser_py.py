@@ -106,6 +106,7 @@ implementation = "python"
 
 DEFAULT_MAX_DEPTH = 4096
 MAX_BLANKS = 1024
+MANY_EVENTS = 4  # of one payload: they share a copy of it, lest each that is detached makes its own
 MAX_SWITCHES = 4  # a dialect found may itself have to find out which
 MAX_PENDING = 64
 MAX_PENDING_SIZE = 64 * 1024
@@ -974,6 +975,8 @@ class Parser:
         if events and not self._started:
             start_at = next((at for at, event in enumerate(events) if type(event) is StreamStart), -1)
             events.insert(0, events.pop(start_at) if start_at >= 0 else StreamStart())
+        if len(events) > MANY_EVENTS:
+            source, start, stop = source[start:stop], 0, stop - start
         for event in events:
             if self._state == "ended":
                 break
