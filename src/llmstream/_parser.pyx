@@ -306,6 +306,7 @@ cdef class Parser:
     cdef bint _text_only
     cdef bint _keeps_others  # beside the text, events of other kinds
     cdef Py_ssize_t _delta_count  # in place of events
+    cdef Py_ssize_t _usage_count
     cdef unsigned char *_levels  # for a depth that does not fit the stack
     cdef bytes _chunk  # what is being read
     cdef pointer _chunk_begin
@@ -418,6 +419,11 @@ cdef class Parser:
     def usage(self):
         """The last token counts."""
         return self._usage
+
+    @property
+    def usage_count(self):
+        """How many times token counts were given."""
+        return self._usage_count
 
     @property
     def gaps(self):
@@ -1272,6 +1278,7 @@ cdef class Parser:
             self._out.append(made)
         if kind is Usage:
             self._usage = <Usage> made
+            self._usage_count += 1
         elif kind is StreamError:
             if self._error is None:
                 self._error = <StreamError> made

@@ -179,6 +179,7 @@ class Parser:
         "_unread",
         "_untold",
         "_usage",
+        "_usage_count",
         "_use_shapes",
         "_violation_count",
         "_violations",
@@ -220,6 +221,7 @@ class Parser:
         self._call_ids: set[str] = set()
         self._request_id: str | None = None
         self._usage: Usage | None = None
+        self._usage_count = 0
         self._error: StreamError | None = None
         self._violations: list[Violation] = []
         self._violation_count = self._error_count = 0
@@ -279,6 +281,11 @@ class Parser:
     def usage(self) -> Usage | None:
         """The last token counts."""
         return self._usage
+
+    @property
+    def usage_count(self) -> int:
+        """How many times token counts were given."""
+        return self._usage_count
 
     @property
     def gaps(self) -> list[tuple[int, int]]:
@@ -627,6 +634,7 @@ class Parser:
         self._out.append(made)
         if kind == 4:
             self._usage = made
+            self._usage_count += 1
         elif kind == 5 and self._error is None:
             self._error = made
         elif kind == 6:
@@ -931,6 +939,7 @@ class Parser:
             self._next_seq += 1
         if input_tokens >= 0:
             self._usage = _new(Usage, (source, start, stop, self._next_seq, None, input_tokens, output_tokens))
+            self._usage_count += 1
             self._out.append(self._usage)
             self._next_seq += 1
             self._untold = True
@@ -990,6 +999,7 @@ class Parser:
                 self._started = True
             elif kind is Usage:
                 self._usage = made
+                self._usage_count += 1
             elif kind is StreamError:
                 if self._error is None:
                     self._error = made
@@ -1206,6 +1216,7 @@ class Parser:
                     seq += 1
                     if is_counted:
                         self._usage = usage = new(Usage)
+                        self._usage_count += 1
                         usage._fields = (chunk, start, stop, seq, None, numbers[_INPUT], numbers[_OUTPUT])
                         append(usage)
                         seq += 1

@@ -9,9 +9,15 @@ from .terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any, Protocol, Self
 
-    from .inputs import Input
+    class Source(Protocol):
+        """An ``Input``, or whatever else is read."""
+
+        label: str
+        position: int
+        size: int | None
+
 
 __all__ = ["Progress"]
 
@@ -22,7 +28,7 @@ PATIENCE = 0.5
 class Progress:
     """Shows how far an input is read, from ``PATIENCE`` on and on a terminal only."""
 
-    def __init__(self, source: Input) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
         self._due = monotonic() + PATIENCE if sys.stderr.isatty() else None
         self._bar: Any = None
