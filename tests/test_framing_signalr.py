@@ -186,3 +186,16 @@ def test_any_bytes_are_survived(llmstream, chunks):
     assert found == frames.read(module.SignalRFraming(15), [b"".join(chunks)])
     if found.reason != "too large":
         assert found.data == b"".join(chunks).split(RS)[:-1]
+
+
+def test_reports_stand_between_the_frames_around_them(llmstream):
+    body = b'{}\x1e{"type":3,"invocationId":"1","error":"m","result":1}\x1e{}\x1e{"type":6}\x1e'
+    found = set()
+    for size in (1, 7, 40, len(body)):
+        parser = llmstream.Parser("signalr")
+        for at in range(0, len(body), size):
+            parser.feed(body[at : at + size])
+        parser.close()
+        found.add(tuple((v.requirement, v.event, v.offset) for v in parser.violations))
+    assert len(found) == 1
+    assert ("L-FRAMING", 2, 3) in next(iter(found))

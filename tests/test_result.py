@@ -225,3 +225,20 @@ def test_many_events_of_one_payload_keep_one_copy_of_it(llmstream, dialect, coun
     assert len(result.tool_calls) == count
     assert len({id(call.raw) for call in result.tool_calls}) == 1
     assert json.loads(result.tool_calls[0].raw) == payload
+
+
+def test_many_events_of_later_frames_show_their_own_bytes(llmstream):
+    def item(letter, padding):
+        parts = [{"functionCall": {"name": letter, "args": {}}} for _ in range(9)]
+        candidates = [{"content": {"parts": parts}, "finishReason": "STOP"}]
+        return json.dumps({"candidates": candidates, "padding": padding}).encode()
+
+    items = [item("a", ""), item("b", "x" * 500), item("c", "")]
+    body = b"[" + b",".join(items) + b"]"
+    for chunks in ([body], [body[:100], body[100:]], [body[at : at + 1] for at in range(len(body))]):
+        for dialect in ("gemini", "auto"):
+            parser = llmstream.Parser(dialect)
+            events = [event for chunk in chunks for event in parser.feed(chunk)] + parser.close()
+            calls = [event for event in events if event.type == "tool.call"]
+            assert [call.raw for call in calls] == [items["abc".index(call.name)] for call in calls]
+            assert len(calls) == 27

@@ -585,3 +585,17 @@ def test_an_sse_event_is_no_cycle(llmstream):
     before = sys.getrefcount(event.data)
     assert event.data == "a"
     assert before >= 1
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+@pytest.mark.parametrize("before", [b"", b"data: a\n", b"retry: 7\n\n"])
+def test_a_retry_that_may_be_cut_does_not_count(llmstream, before, unfinished):
+    decoder = llmstream.SSEDecoder(unfinished=unfinished)
+    decoder.feed(before + b"retry: 4")  # of 4000
+    assert [event.retry for event in decoder.close()] == [None] * (unfinished and b"data" in before)
+    expected = 7 if b"retry" in before else None
+    assert decoder.retry == expected
+    parser = llmstream.Parser()
+    parser.feed(before + b"retry: 4")
+    parser.close()
+    assert parser.retry == expected

@@ -443,11 +443,15 @@ cdef bint framer_unfinished(Framer *f) noexcept:
 cdef int framer_close(Framer *f) except -1:
     """The unfinished last event, if it holds data."""
     cdef size_t size
+    cdef long long retry = f.retry
+    cdef long long retry_of_block = f.retry_of_block
     if f.skipping or not f.carried:
         return FRAMER_NOTHING
     size = f.carry.size - f.line_at
     if size:
         framer_field(f, f.carry.data, f.line_at, size)
+        f.retry = retry  # of a number that is cut, nobody knows the rest
+        f.retry_of_block = retry_of_block
         if not f.simple:
             framer_flush(f, f.carry.data)
     f.id_changed = False

@@ -405,8 +405,10 @@ class _Framer:
             self._head = None
         self.unfinished = self.any_field or (bool(self._line) and not self._line.startswith(b":"))
         if self._line:
+            retry = self.retry, self.retry_of_block
             self._field(bytes(self._line))
             self._line.clear()
+            self.retry, self.retry_of_block = retry  # of a number that is cut, nobody knows the rest
         committed = self.committed_id
         block = self._dispatch()
         self.committed_id = committed

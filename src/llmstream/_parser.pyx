@@ -680,13 +680,17 @@ cdef class Parser:
             self._framing_failed = True
             self._number += 1
             return 0
-        for frame in frames:
-            self._frame(frame.event, frame.data, self._framing_at + frame.offset)
         framing = self._framing
-        if framing.reports:
-            reports, framing.reports = framing.reports, []
-            for offset, reason in reports:
-                self._framing_fault(rules.FRAMING, offset, reason)
+        reports, framing.reports = framing.reports, []
+        cdef Py_ssize_t at = 0
+        for frame in frames:
+            # Between the frames around it, however the chunks were cut.
+            while at < len(reports) and reports[at][0] < frame.offset:
+                self._framing_fault(rules.FRAMING, reports[at][0], reports[at][1])
+                at += 1
+            self._frame(frame.event, frame.data, self._framing_at + frame.offset)
+        for offset, reason in reports[at:]:
+            self._framing_fault(rules.FRAMING, offset, reason)
         if framing.broken and not self._framing_failed:
             self._framing_failed = True
             self._framing_fault(rules.FRAMING, framing.fault_offset, framing.reason)
@@ -712,6 +716,7 @@ cdef class Parser:
         cdef bytes name = b"" if event is None else event.encode("utf-8", "replace")
         cdef pointer begin = <pointer> PyBytes_AS_STRING(data)
         self._in_place = True
+        self._payload_bytes = None
         self._chunk = data
         self._chunk_begin = begin
         if self._shape_count and name == self._bare_name:
@@ -1500,8 +1505,9 @@ cdef class Parser:
         if events and not self._started:
             start_at = next((at for at, one in enumerate(events) if type(one) is StreamStart), -1)
             events.insert(0, events.pop(start_at) if start_at >= 0 else StreamStart())
-        if len(events) > MANY_EVENTS:
+        if len(events) > MANY_EVENTS and self._in_place:
             self._in_place = False
+            self._payload_bytes = None
         for event in events:
             if self._state == STATE_ENDED:
                 break

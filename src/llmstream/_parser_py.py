@@ -475,13 +475,17 @@ class Parser:
             self._framing_failed = True
             self._number += 1
             return
-        for frame in frames:
-            self._frame(frame.event, frame.data, self._framing_at + frame.offset)
         framing = self._framing
-        if framing.reports:
-            reports, framing.reports = framing.reports, []
-            for offset, reason in reports:
-                self._framing_fault(rules.FRAMING, offset, reason)
+        reports, framing.reports = framing.reports, []
+        at = 0
+        for frame in frames:
+            # Between the frames around it, however the chunks were cut.
+            while at < len(reports) and reports[at][0] < frame.offset:
+                self._framing_fault(rules.FRAMING, *reports[at])
+                at += 1
+            self._frame(frame.event, frame.data, self._framing_at + frame.offset)
+        for offset, reason in reports[at:]:
+            self._framing_fault(rules.FRAMING, offset, reason)
         if framing.broken and not self._framing_failed:
             self._framing_failed = True
             self._framing_fault(rules.FRAMING, framing.fault_offset, framing.reason)
