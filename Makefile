@@ -20,5 +20,8 @@ bench:
 	LLMSTREAM_EXTENSIONS=require python -m pip install -e '.[test,bench]'
 	python -m benchmarks
 
+# Seconds for each target; by hand: make fuzz SECONDS=3600
+SECONDS = 10
 fuzz:
+	python -m fuzz all --seconds $(SECONDS)
 	HYPOTHESIS_PROFILE=fuzz python -m pytest -m hypothesis
