@@ -122,12 +122,103 @@ def test_line_ends(sdk: SDK, fast: Any, read: Any, make_event: Make) -> None:
         assert_same(expected, ours)
 
 
+WRITTEN = [
+    b"event: message",
+    b"event:message",
+    b"\xef\xbb\xbfevent: message",
+    b"event: a\nevent: message",
+    b"event: message\nevent: a",
+    b"event: message\nevent:",
+    b"event: message\nid: 1\nevent",
+    b"event",
+    b"event:",
+    b"event: ",
+    b"event:  message",
+    b"event: message ",
+    b"event: messages",
+    b"event : message",
+    b"xevent: message",
+    b": event: message",
+    b"id: event: message",
+    b"other\nevent: message\n: c",
+]
+"""Lines before the data of an event; some of them name it "message", which is another thing than no name."""
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_a_name_that_is_written_is_told_from_none(sdk: SDK, fast: Any, make_event: Make, end: bytes) -> None:
+    """WHATWG HTML, section 9.2.6: an event without a name is of the type "message"; the SDKs know it from one that
+    says so."""
+    data = make_event("a").partition(b"data: ")[2]
+    for lines in [*WRITTEN, *(one + b"\n" + other for one in WRITTEN[:6] for other in WRITTEN[:6])]:
+        whole = (lines + b"\ndata: " + data) * 2
+        whole = whole.replace(b"\n", end)
+        unmarked = whole.removeprefix(b"\xef\xbb\xbf")  # the mark at the start, which the SDKs do not know
+        expected = [one.event for one in sdk.client(())._make_sse_decoder().iter_bytes(iter([unmarked]))]
+        for size in (1, 2, 3, 7, 15, len(whole)):
+            chunks = [whole[start : start + size] for start in range(0, len(whole), size)]
+            decoder = fast.accelerate(sdk.client(()))._make_sse_decoder()
+            assert [one.event for one in decoder.iter_bytes(iter(chunks))] == expected, (lines, size)
+
+
+def test_events_that_are_named_message(sdk: SDK, fast: Any, make_event: Make) -> None:
+    chunks = [b"event: message\ndata: " + make_event(text).partition(b"data: ")[2] for text in "abcdef"]
+    expected = sdk.outcome(chunks)
+    assert len(expected[0]) == 6
+    for asynchronous in (False, True):
+        assert_same(expected, sdk.outcome(chunks, fast.accelerate, asynchronous=asynchronous))
+
+
+PAYLOADS = {
+    "not a number": "NaN",
+    "infinite": "Infinity",
+    "less than infinite": "-Infinity",
+    "an integer too large": "9" * 5000,
+    "an integer": "9" * 4000,
+    "nested": "[" * 500 + "]" * 500,
+    "nested too deep": "[" * 200_000 + "]" * 200_000,
+    "half a surrogate pair": r'"\ud83d"',
+    "a large exponent": "1e999",
+    "a name twice": '1, "more": 2',
+    "a byte order mark": '"\ufeff"',
+    "a control character": '"\x01"',
+    "not JSON": "nan",
+}
+"""JSON, and what is none, for a member of a payload."""
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("case", PAYLOADS)
+@pytest.mark.parametrize(
+    "name", [None, "", "response.created", "message_start", "content_block_delta", "thread.x", "error"]
+)
+def test_payloads_are_read_as_the_sdk_reads_json(
+    sdk: SDK, fast: Any, make_event: Make, case: str, name: str | None, asynchronous: bool
+) -> None:
+    """The same objects and the same exceptions, also where the standard library takes what is no JSON."""
+
+    def event(text: str) -> bytes:
+        head, _, data = make_event(text).partition(b"data: ")
+        data = data.replace(b"{", b'{"more": ' + PAYLOADS[case].encode() + b", ", 1)
+        head = head if name is None else b"event: " + name.encode() + b"\n" if name else b""
+        return head + b"data: " + data
+
+    chunks = [event(text) for text in "abcd"]
+    chunks.append(b"data: \xef\xbb\xbf" + chunks[0].partition(b"data: ")[2])
+    stock = sdk.outcome(chunks, asynchronous=asynchronous)
+    ours = sdk.outcome(chunks, fast.accelerate, asynchronous=asynchronous)
+    assert [type(item) for item in ours[0]] == [type(item) for item in stock[0]]
+    assert repr(ours) == repr(stock)
+
+
 def test_fields_of_an_event(sdk: SDK, fast: Any) -> None:
     blocks = (
         b"data: 1",
         b"event: a\ndata: 2\nid: x\nretry: 10",
         b"data:3\ndata\ndata: 4\nother: 5\n:c",
         b"id\ndata: 6",
+        b"event: message\ndata: 7",
+        b"data: 8",
     )
     stream = b"".join(block + b"\n\n" for block in blocks)
     stock = list(sdk.client(())._make_sse_decoder().iter_bytes(iter([stream])))

@@ -5,7 +5,10 @@ A test file imports them all and has the fixtures ``sdk``, ``fast`` and ``words`
 
 from __future__ import annotations
 
+import copy
+import functools
 import gc
+import json
 import subprocess
 import sys
 import threading
@@ -13,6 +16,7 @@ import warnings
 import weakref
 from importlib import import_module
 from itertools import islice
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -172,7 +176,8 @@ def test_what_is_no_client_is_refused(fast: Any) -> None:
     for value in (None, 1, object(), type):
         with pytest.raises(TypeError, match="not a client"):
             fast.accelerate(value)
-        assert fast.restore(object.__new__(type("Any", (), {}))) is not None
+    for value in (None, 1, object(), type, type("Any", (), {})()):
+        assert fast.restore(value) is value
 
 
 def test_without_the_sdk_there_is_an_error(sdk: SDK, fast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,10 +221,182 @@ def test_a_seam_of_another_form_is_left_alone(
     def other(self: Any, *, data: Any, cast_to: Any, response: Any, more: Any = None) -> Any:
         return own(self, data=data, cast_to=cast_to, response=response)
 
+    other.__name__ = SEAMS[0]
     monkeypatch.setattr(base_of(sdk), SEAMS[0], other)
     check_left_alone(sdk, fast, words, "not the SDK's own")
-    other.__module__ = own.__module__
+    other = FunctionType(other.__code__.replace(co_name=SEAMS[0]), own.__globals__, closure=other.__closure__)
+    other.__kwdefaults__ = {"more": None}
+    monkeypatch.setattr(base_of(sdk), SEAMS[0], other)
     check_left_alone(sdk, fast, words, "other parameters")
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=SEAMS)
+def test_a_patch_that_takes_the_name_of_what_it_wraps_is_not_the_sdks_own(
+    sdk: SDK, fast: Any, words: list[bytes], monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """``functools.wraps`` gives a patch the name, the module and the signature of the SDK's own function."""
+    name, own = SEAMS[number], functions(sdk)[number]
+    seen: list[Any] = []
+
+    @functools.wraps(own)
+    def theirs(*arguments: Any, **keywords: Any) -> Any:
+        seen.append(1)
+        return own(*arguments, **keywords)
+
+    monkeypatch.setattr(base_of(sdk), name, theirs)
+    stock = sdk.outcome(words)
+    expected = len(seen)
+    assert expected
+    with pytest.warns(RuntimeWarning, match=f"{name} is not the SDK's own"):
+        fast.install()
+    client = fast.accelerate(sdk.client(words))
+    seen.clear()
+    assert_same(stock, sdk.read(client, sdk.start))
+    assert len(seen) == expected
+
+
+@pytest.mark.parametrize("name", ["ServerSentEvent.json", "SSEDecoder.decode", "Stream._iter_events"])
+def test_a_patch_of_what_our_decoder_stands_for_is_heeded(
+    sdk: SDK, fast: Any, words: list[bytes], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    kind, _, method = name.partition(".")
+    owner = getattr(import_module(f"{sdk.package.__name__}._streaming"), kind)
+    own = vars(owner)[method]
+    seen: list[Any] = []
+    monkeypatch.setattr(owner, method, functools.wraps(own)(lambda *given: seen.append(1) or own(*given)))
+    with pytest.warns(RuntimeWarning, match=f"{method} is not the SDK's own"):
+        fast.install()
+    assert not seen
+    sdk.outcome(words)
+    assert seen
+
+
+class Looking:
+    """A decoder around another, which reads and changes the payloads that come through it."""
+
+    def __init__(self, inner: Any, seen: list[Any]) -> None:
+        self.inner = inner
+        self.seen = seen
+
+    def see(self, event: Any) -> Any:
+        value = event.json()
+        assert type(value) is dict
+        self.seen.append(json.dumps(value))
+        return event
+
+    def iter_bytes(self, chunks: Any) -> Any:
+        return map(self.see, self.inner.iter_bytes(chunks))
+
+    async def aiter_bytes(self, chunks: Any) -> Any:
+        async for event in self.inner.aiter_bytes(chunks):
+            yield self.see(event)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("where", ["class", "client", "accelerated client", "stream"])
+def test_a_decoder_around_ours_sees_plain_json(
+    sdk: SDK, fast: Any, words: list[bytes], monkeypatch: pytest.MonkeyPatch, where: str, asynchronous: bool
+) -> None:
+    stock = sdk.outcome(words)
+    expected = [json.dumps(json.loads(word.partition(b"data: ")[2])) for word in words]
+    seen: list[Any] = []
+    client = sdk.client(words, asynchronous=asynchronous)
+    start = sdk.start
+    fast.install()
+    if where == "accelerated client":
+        fast.accelerate(client)
+    if where == "class":
+        ours = functions(sdk)[1]
+        monkeypatch.setattr(base_of(sdk), SEAMS[1], lambda self: Looking(ours(self), seen))
+    elif where == "stream":
+
+        def opened(stream: Any) -> Any:
+            stream._decoder = Looking(stream._decoder, seen)
+            return stream
+
+        async def later(stream: Any) -> Any:
+            return opened(await stream)
+
+        def start(client: Any) -> Any:
+            return (later if asynchronous else opened)(sdk.start(client))
+
+    else:
+        own = client._make_sse_decoder
+        client._make_sse_decoder = lambda: Looking(own(), seen)
+    assert_same(stock, sdk.read(client, start, asynchronous=asynchronous))
+    assert seen == expected
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("where", ["a class of theirs", "the class"])
+def test_a_stream_that_is_not_the_sdks_own_gets_plain_json(
+    sdk: SDK, fast: Any, words: list[bytes], monkeypatch: pytest.MonkeyPatch, where: str, asynchronous: bool
+) -> None:
+    """What it writes into a payload, and what it asks of it, is heeded; so is a change that is not seen in a dict."""
+    streaming = import_module(f"{sdk.package.__name__}._streaming")
+    kind = streaming.AsyncStream if asynchronous else streaming.Stream
+
+    def changed(event: Any) -> Any:
+        value = event.json()
+        assert type(value) is dict
+        value["note"] = json.dumps(value)
+        event.json = lambda: value
+        return event
+
+    class Event(streaming.ServerSentEvent):  # type: ignore[name-defined,misc]
+        """One whose JSON may be set."""
+
+    def again(event: Any) -> Any:
+        made = Event(event=event.event, data=event.data, id=event.id, retry=event.retry)
+        made.json = event.json
+        return changed(made)
+
+    def events(self: Any) -> Any:
+        return map(again, kind._iter_events_of_the_sdk(self))
+
+    async def later_events(self: Any) -> Any:
+        async for event in kind._iter_events_of_the_sdk(self):
+            yield again(event)
+
+    fast.install()
+    fast.uninstall()
+    replaced = later_events if asynchronous else events
+    monkeypatch.setattr(kind, "_iter_events_of_the_sdk", kind._iter_events, raising=False)
+    if where == "the class":
+        monkeypatch.setattr(kind, "_iter_events", replaced)
+        start = sdk.start
+    else:
+        mine = type("Mine", (kind,), {"_iter_events": replaced})
+
+        def of_mine(stream: Any) -> Any:
+            return mine(
+                cast_to=stream._cast_to, response=stream.response, client=stream._client, options=stream._options
+            )
+
+        async def later(stream: Any) -> Any:
+            return of_mine(await stream)
+
+        def start(client: Any) -> Any:
+            return (later if asynchronous else of_mine)(sdk.start(client))
+
+    stock = sdk.outcome(words, start=start, asynchronous=asynchronous)
+    assert len(stock[0]) == len(words)
+    assert all(item.note for item in stock[0])
+    fast.install()
+    assert_same(stock, sdk.outcome(words, start=start, asynchronous=asynchronous))
+    assert_same(stock, sdk.outcome(words, fast.accelerate, start=start, asynchronous=asynchronous))
+
+
+def test_a_copy_of_an_accelerated_client_is_its_own(sdk: SDK, fast: Any, words: list[bytes]) -> None:
+    client = fast.accelerate(sdk.client(words))
+    copied = copy.copy(client)
+    assert fast.accelerate(copied) is copied
+    assert all(vars(copied)[name].__self__ is copied for name in SEAMS)
+    assert all(vars(client)[name].__self__ is client for name in SEAMS)
+    fast.restore(copied)
+    assert not set(SEAMS) & set(vars(copied))
+    assert set(SEAMS) <= set(vars(client))
+    client.close()
 
 
 def test_an_sdk_that_builds_other_objects_is_left_alone(

@@ -329,6 +329,35 @@ def test_the_same_object_goes_on(llmstream, kind):
     assert (found.text, found.byte_count) == (TEXT, len(body))
 
 
+@pytest.mark.parametrize("digests", [False, True])
+def test_buffers_of_other_forms(llmstream, digests):
+    """Their bytes as they lie in memory; one with gaps is refused before anything is counted."""
+    import array
+    import ctypes
+    import hashlib
+
+    body = b"".join(openai(WORDS))
+    body += b"\n" * (-len(body) % 8)
+    for chunk in (
+        array.array("i", body),
+        memoryview(body).cast("d"),
+        memoryview(body).cast("B", [len(body) // 4, 4]),
+        (ctypes.c_char * len(body))(*body),
+        (ctypes.c_uint16.__ctype_be__ * (len(body) // 2)).from_buffer_copy(body),
+    ):
+        observer = llmstream.Observer(max_content_size=100, digests=digests)
+        assert observer.feed(chunk) is chunk
+        found = observer.close()
+        assert (found.text, found.byte_count, found.chunk_count, found.unread) == (TEXT, len(body), 1, False)
+        assert found.wire_sha256 == (hashlib.sha256(body).digest() if digests else None)
+    for gaps in (memoryview(body)[::2], memoryview(body)[::-1]):
+        observer = llmstream.Observer(digests=digests)
+        with pytest.raises(TypeError, match="contiguous"):
+            observer.feed(gaps)
+        found = observer.close()
+        assert (found.byte_count, found.chunk_count, found.unread) == (0, 0, False)
+
+
 def test_what_is_not_bytes(llmstream):
     observer = llmstream.Observer()
     for chunk in ("text", None, 7, [b"a"]):

@@ -53,7 +53,7 @@ class SSEDecoder(Decoder):
     _data, _last_event_id = [], None  # tests look whether nothing is left in them
 
     def __init__(self):
-        super().__init__(event, lambda: None)
+        super().__init__(event, lambda decoder: None)
 
 
 streaming.SSEDecoder = SSEDecoder

@@ -233,7 +233,8 @@ class Observer:
         """
         if self._observation is not None:
             raise ValueError("the observer is closed")
-        size = len(chunk) if type(chunk) is bytes else memoryview(chunk).nbytes
+        data: Any = chunk if type(chunk) is bytes else _bytes(chunk)
+        size = len(data)
         if not size:
             return chunk
         now = self._clock()
@@ -245,10 +246,10 @@ class Observer:
         self._chunk_count += 1
         self._byte_count += size
         if self._wire_digest is not None:
-            self._wire_digest.update(chunk)
+            self._wire_digest.update(data)
         if not self._unread:
             try:
-                self._took(now, *self.parser.feed_summary(chunk))
+                self._took(now, *self.parser.feed_summary(data))
             except Exception:  # noqa: BLE001 (whatever it is, the stream goes on)
                 self._unread = True
         return chunk
@@ -399,6 +400,14 @@ def _summary(parser: Parser, events: list[Event]) -> tuple[str, int, list[Any]]:
 def _vendor_word(event: Any, ending: str) -> Any:
     """The vendor's own word that a dialect has put beside the draft's."""
     return next((value for name, value in event.extensions.items() if name.endswith(ending)), None)
+
+
+def _bytes(chunk: Any) -> bytes:
+    """The bytes of an object that is no bytes; raises TypeError where it is not contiguous."""
+    view = memoryview(chunk)
+    if not view.c_contiguous:
+        raise TypeError("a chunk must be contiguous")
+    return view.tobytes()
 
 
 def _word(value: Any) -> str | None:

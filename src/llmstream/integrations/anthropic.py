@@ -50,8 +50,8 @@ def accelerate(client: Client) -> Client:
     """Accelerates the streams that this client opens from now on, and returns the client.
 
     ``client``  a client of the SDK: an ``Anthropic``, ``AsyncAnthropic``, ``AnthropicVertex`` ...; a copy that
-                ``with_options`` makes of it is another one. Others raise TypeError, and ModuleNotFoundError is
-                raised where the SDK is not installed.
+                ``with_options`` or ``copy.copy`` makes of it is another one. Others raise TypeError, and
+                ModuleNotFoundError is raised where the SDK is not installed.
 
     A client that is accelerated already, and one whose class decodes streams in a way of its own (``AnthropicBedrock``
     reads the AWS event stream), are left as they are.

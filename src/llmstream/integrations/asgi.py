@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+from functools import partial
 
 from .. import fields, rules
 from .._backend import Event
@@ -14,6 +16,7 @@ from ..encoder import Encoder
 from ..errors import UpstreamError
 from ..negotiation import response_headers
 from ..source import AsyncChunks, async_chunks, chunks
+from .interrupts import interrupt
 from .threads import Pulled
 
 TYPE_CHECKING = False
@@ -38,6 +41,11 @@ KEEP_ALIVE = b": keep-alive\n\n"
 
 FAILED = "the stream could not be completed"
 """All that a client is told of an exception."""
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A token of RFC 9110, section 5.6.2."""
 
 HOP_BY_HOP = frozenset(
     {"connection", "content-length", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
@@ -74,12 +82,15 @@ class EventStreamResponse:
     The status goes out with the first bytes or comment. An exception before that is raised, for the application to
     answer with a status of its own. After it, ``encoder`` writes ``error`` and ``stream.end`` (5.3.6, 5.3.7), with the
     code of an UpstreamError or "internal_error" and nothing else of what happened; without an ``encoder`` the
-    connection is cut, so that no client takes the answer for a whole one. In both cases the exception is then raised. A
-    source that ends without the end of its stream is ended by ``encoder`` in the same way.
+    connection is cut, so that no client takes the answer for a whole one. In both cases the exception is then raised;
+    where the source was cancelled by somebody else, that is a RuntimeError. A source that ends without the end of its
+    stream is ended by ``encoder`` in the same way.
 
-    Where the client leaves, the source is closed at once: what it waits for is cancelled, and its ``finally`` runs. So
-    it is for HEAD, which gets no body. Raises TypeError for a source that cannot be read, ValueError for headers that
-    cannot be sent.
+    Where the client leaves, the source is closed at once: what it waits for is cancelled, and its ``finally`` runs. A
+    synchronous response (of httpx, requests, urllib3, urllib) has its connection shut down under the read that waits
+    for it; any other read is waited for no longer than a second, and then left to its thread, which closes the source
+    when it comes back. The source is closed for HEAD, too, which gets no body. Raises TypeError for a source that
+    cannot be read, ValueError for headers that cannot be sent.
     """
 
     def __init__(
@@ -122,7 +133,8 @@ class EventStreamResponse:
 
     async def _run(self, source: AsyncChunks, sending: _Sending, receive: Receive) -> None:
         body = asyncio.ensure_future(self._body(source, sending))
-        tasks: list[asyncio.Future[None]] = [body, asyncio.ensure_future(_disconnect(receive))]
+        left = asyncio.ensure_future(_disconnect(receive))
+        tasks: list[asyncio.Future[None]] = [body, left]
         if self.keep_alive is not None:
             tasks.append(asyncio.ensure_future(sending.keep_alive(self.keep_alive)))
         try:
@@ -134,8 +146,10 @@ class EventStreamResponse:
                 task.cancel()
             # Only now is the source closed.
             outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        if not left.cancelled() and left.exception() is None:
+            await sending.abandon()
         for outcome in outcomes:
-            if isinstance(outcome, Exception) and not isinstance(outcome, _GoneError):
+            if isinstance(outcome, BaseException) and not isinstance(outcome, (_GoneError, asyncio.CancelledError)):
                 raise outcome
 
     async def _body(self, source: AsyncChunks, sending: _Sending) -> None:
@@ -147,13 +161,22 @@ class EventStreamResponse:
             await self._end("internal_error", sending)
         except _GoneError:
             pass
+        except asyncio.CancelledError as error:
+            if sending.gone:
+                raise
+            await self._fail(error, sending)
+            raise RuntimeError("the source of an event stream was cancelled") from error
         except Exception as error:
-            if sending.started and self.encoder is not None:
-                with contextlib.suppress(_GoneError):
-                    await self._end(_code(error), sending)
+            await self._fail(error, sending)
             raise
         finally:
             await source.aclose()
+
+    async def _fail(self, error: BaseException, sending: _Sending) -> None:
+        """The end of a response that cannot be completed."""
+        if sending.started and self.encoder is not None:
+            with contextlib.suppress(_GoneError):
+                await self._end(_code(error), sending)
 
     async def _end(self, code: str, sending: _Sending) -> None:
         """The end of the response, after that of the stream where that is missing."""
@@ -190,6 +213,7 @@ class _Sending:
         self._free = asyncio.Event()  # of a comment that is on its way
         self._free.set()
         self._tail = b"\n\n"  # ends with the last bytes, which tell whether an event is under way
+        self._head: bytes | None = b""  # of the source, while it may be a byte order mark; None: past that
         self._clock = asyncio.get_running_loop().time
         self._sent_at = self._clock()
 
@@ -202,11 +226,25 @@ class _Sending:
         """Sends bytes; returns when the server takes more. Raises _GoneError where the client has left."""
         if not self._free.is_set():
             await self._free.wait()
+        if self._head is not None:
+            data = self._begun(data, more)
+            if not data and more:
+                return
         self._writing = True
         try:
             await self._write(data, more)
         finally:
             self._writing = False
+
+    def _begun(self, data: bytes, more: bool) -> bytes:
+        """The first bytes of the source, without a byte order mark where a comment is before it already: that is no
+        mark, and its line would be lost (WHATWG HTML, section 9.2.5)."""
+        if not self.started:
+            self._head = None
+            return data
+        data = (self._head or b"") + data
+        self._head = data if more and data != BYTE_ORDER_MARK and BYTE_ORDER_MARK.startswith(data) else None
+        return b"" if self._head is not None else data.removeprefix(BYTE_ORDER_MARK)
 
     async def _write(self, data: bytes, more: bool) -> None:
         try:
@@ -225,6 +263,13 @@ class _Sending:
             raise _GoneError
         self.started = True
         await self._send(self._start)
+
+    async def abandon(self) -> None:
+        """Begins the response to a client that has left before: middleware expects that there is one."""
+        if not self.started:
+            self.started = True
+            with contextlib.suppress(OSError):
+                await self._send(self._start)
 
     async def finish(self) -> None:
         """The end of the response."""
@@ -261,7 +306,7 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _code(error: Exception) -> str:
+def _code(error: BaseException) -> str:
     is_known = isinstance(error, UpstreamError) and error.code in rules.ERROR_CODES
     return error.code if is_known and isinstance(error, UpstreamError) else "internal_error"
 
@@ -274,7 +319,7 @@ def _chunks(source: Any) -> AsyncChunks:
         found = chunks(source)
     except TypeError:
         return async_chunks(source)  # asynchronous, or else it says so
-    pulled = Pulled(found, None if hasattr(source, "gi_running") else getattr(source, "close", None))
+    pulled = Pulled(found, None if hasattr(source, "gi_running") else partial(interrupt, source))
     return AsyncChunks(pulled, pulled.aclose)
 
 
@@ -287,7 +332,7 @@ def _headers(
 ) -> list[tuple[bytes, bytes]]:
     pairs: Any = given or ()
     items = pairs.items() if hasattr(pairs, "items") else pairs
-    found = [(name.lower(), value) for name, value in items]
+    found = [(fields.text("a header's name", name).lower(), value) for name, value in items]
     names = {name for name, _ in found}
     if media_type is not None:
         found = [("content-type", media_type), *(item for item in found if item[0] != "content-type")]
@@ -296,7 +341,13 @@ def _headers(
         if name not in names:
             # A proxy that compresses would hold events back.
             found.append((name, f"{value}, no-transform" if name == "cache-control" else value))
-    return [(name.encode("ascii"), _value(value)) for name, value in found if name not in HOP_BY_HOP]
+    return [(_name(name), _value(value)) for name, value in found if name not in HOP_BY_HOP]
+
+
+def _name(name: str) -> bytes:
+    if not HEADER_NAME.fullmatch(name):
+        raise ValueError("the name of a header must be a token of HTTP")
+    return name.encode("ascii")
 
 
 def _value(value: str) -> bytes:

@@ -47,8 +47,8 @@ def accelerate(client: Client) -> Client:
     """Accelerates the streams that this client opens from now on, and returns the client.
 
     ``client``  a client of the SDK: an ``OpenAI``, ``AsyncOpenAI``, ``AzureOpenAI`` ...; a copy that ``with_options``
-                makes of it is another one. Others raise TypeError, and ModuleNotFoundError is raised where the SDK
-                is not installed.
+                or ``copy.copy`` makes of it is another one. Others raise TypeError, and ModuleNotFoundError is raised
+                where the SDK is not installed.
 
     A client that is accelerated already, and one whose class decodes streams in a way of its own, are left as they are.
     """

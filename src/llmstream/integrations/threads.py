@@ -20,6 +20,9 @@ __all__ = ["Pulled"]
 AHEAD = 16
 """Items that are read before they are asked for."""
 
+GRACE = 1.0
+"""Seconds that closing waits for a read that is under way."""
+
 
 class Pulled:
     """An asynchronous iterator over a synchronous source. It reads at most 16 items ahead, and closes the source in the
@@ -27,7 +30,8 @@ class Pulled:
 
     A thread of its own, since those of a pool would be used up by streams that wait. It starts with the first item, in
     a copy of the context (``contextvars``) that the iterator was made in. ``interrupt`` is what wakes up a read that
-    waits, from another thread; a generator has no such thing.
+    waits, from another thread; a generator has no such thing. It is called in a thread of its own, too: it may wait as
+    long as the read does.
     """
 
     def __init__(self, chunks: Chunks, interrupt: Callable[[], Any] | None = None) -> None:
@@ -63,7 +67,8 @@ class Pulled:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Closes the source; returns when that is done. A read that is under way ends first."""
+        """Closes the source; returns when that is done, or after a second. A read that is still under way then is left
+        to its thread, which closes the source once it ends, and which no process waits for at its exit."""
         with self._changed:
             self._stopped = True
             self._items.clear()
@@ -73,11 +78,12 @@ class Pulled:
             self._chunks.close()
             return
         if is_read and self._interrupt is not None:
-            with contextlib.suppress(Exception):  # the thread closes it again, and tells what is wrong
-                await self._loop.run_in_executor(None, self._interrupt)
-        while not self._over:
-            self._waiting.clear()
-            await self._waiting.wait()
+            threading.Thread(target=_quietly, args=(self._interrupt,), name="llmstream-interrupt", daemon=True).start()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GRACE):
+                while not self._over:
+                    self._waiting.clear()
+                    await self._waiting.wait()
 
     # In the thread
 
@@ -127,3 +133,8 @@ class Pulled:
         if loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
                 loop.call_soon_threadsafe(self._waiting.set)
+
+
+def _quietly(interrupt: Callable[[], Any]) -> None:
+    with contextlib.suppress(Exception):  # the thread that reads closes the source again
+        interrupt()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import threading
 
@@ -109,6 +110,50 @@ def test_an_exception_after_it_ends_the_stream(starlette, llmstream):
         body = httpx.get(f"http://127.0.0.1:{port}/").content
     assert b"secret" not in body
     assert kinds(body) == ["stream.start", "content.delta", "error", "stream.end"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "function"])
+def test_a_client_that_leaves_before_the_first_byte(starlette, kind):
+    """Starlette's own response runs its background task then, and no middleware raises."""
+    import asyncio
+
+    from starlette.background import BackgroundTask
+    from starlette.middleware import Middleware
+    from starlette.middleware.base import BaseHTTPMiddleware
+    from starlette.responses import StreamingResponse
+
+    ran, faults = [], []
+
+    async def silent():
+        await asyncio.Event().wait()
+        yield b""
+
+    async def endpoint(request):
+        kind = starlette.EventStreamResponse if request.query_params else StreamingResponse
+        return kind(silent(), background=BackgroundTask(ran.append, kind))
+
+    class Watching:
+        def __init__(self, app):
+            self.app = app
+
+        async def __call__(self, scope, receive, send):
+            try:
+                await self.app(scope, receive, send)
+            except Exception as error:
+                faults.append(error)
+                raise
+
+    async def through(request, call_next):
+        return await call_next(request)
+
+    inner = [Middleware(BaseHTTPMiddleware, dispatch=through)] if kind == "function" else []
+    with served(application(endpoint, middleware=[Middleware(Watching), *inner])) as port:
+        for query in ("", "?ours=1"):
+            with contextlib.suppress(httpx.ReadTimeout, httpx.ReadError):
+                httpx.get(f"http://127.0.0.1:{port}/{query}", timeout=0.3)
+        until(lambda: len(ran) == 2)
+    assert set(ran) == {StreamingResponse, starlette.EventStreamResponse}
+    assert faults == []
 
 
 @pytest.mark.parametrize("kind", ["gzip", "function"])

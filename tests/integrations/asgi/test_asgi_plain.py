@@ -156,6 +156,15 @@ def test_what_cannot_be_sent_is_refused_at_once(asgi):
     for headers in ({"x": "a\r\nset-cookie: b"}, {"x": "a\nb"}, {"x": "a\0"}):
         with pytest.raises(ValueError, match="one line"):
             asgi.EventStreamResponse([], headers=headers)
+    for name in ("x\r\nset-cookie", "a b", "", "é", "a:", "a\0", "a\n", "(a)", "a\x7f", "\ud800"):
+        with pytest.raises(ValueError, match="header"):
+            asgi.EventStreamResponse([], headers={name: "a"})
+        with pytest.raises(ValueError, match="header"):
+            asgi.EventStreamResponse([], headers=[(name, "a")])
+    for headers in ({b"a": "b"}, {"a": 5}, {5: "a"}):
+        with pytest.raises(TypeError, match="header"):
+            asgi.EventStreamResponse([], headers=headers)
+    asgi.EventStreamResponse([], headers={"!#$%&'*+-.^_`|~09azAZ": "a"})
     for source in ("text", None, 7):
         with pytest.raises(TypeError):
             asgi.EventStreamResponse(source)
@@ -389,6 +398,119 @@ def test_a_source_that_will_not_be_cancelled(asgi):
     asyncio.run(run())
 
 
+async def its_own():
+    raise asyncio.CancelledError
+
+
+async def of_a_task():
+    task = asyncio.ensure_future(asyncio.Event().wait())
+    task.cancel()
+    await task
+
+
+async def of_itself():
+    asyncio.current_task().cancel()
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("cancel", [its_own, of_a_task, of_itself])
+@pytest.mark.parametrize("amid", [True, False])
+def test_a_source_that_somebody_else_cancels_has_failed(asgi, llmstream, cancel, amid):
+    """No client takes what it got for the whole, and nobody takes it for a cancellation of the request."""
+
+    async def run(encoder):
+        server, ran, closed = Server(), [], []
+
+        async def source():
+            try:
+                if amid:
+                    yield (encoder or llmstream.Encoder()).start("m")
+                await cancel()
+            finally:
+                closed.append(True)
+
+        async def after():
+            ran.append(True)
+
+        response = asgi.EventStreamResponse(source(), encoder=encoder, background=after)
+        with pytest.raises(RuntimeError, match="cancelled") as caught:
+            await asyncio.wait_for(server.run(response), 30)
+        assert isinstance(caught.value.__cause__, asyncio.CancelledError)
+        assert (len(ran), closed) == (amid, [True])
+        assert len(asyncio.all_tasks()) == 1
+        return server
+
+    server = asyncio.run(run(llmstream.Encoder(clock=clock)))
+    assert kinds(server.body) == (["stream.start", "error", "stream.end"] if amid else [])
+    assert server.finished == amid
+    server = asyncio.run(run(None))
+    assert not server.finished
+
+
+def test_an_exception_of_any_kind_is_raised(asgi):
+    class Exit(BaseException):
+        pass
+
+    async def source():
+        yield CHUNK
+        raise Exit
+
+    async def run():
+        server = Server()
+        with pytest.raises(Exit):
+            await asyncio.wait_for(server.run(asgi.EventStreamResponse(source())), 30)
+        assert not server.finished
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_client_that_leaves_before_the_first_byte(asgi, fails):
+    """The response begins all the same, which middleware waits for, and ``background`` runs, as with a
+    StreamingResponse of Starlette. It is not finished: nobody shall take it for a whole one."""
+
+    async def run():
+        server, closed, ran = Server(fails_after=0 if fails else None), [], []
+
+        async def source():
+            try:
+                server.leave()
+                await asyncio.Event().wait()
+                yield CHUNK
+            finally:
+                closed.append(True)
+
+        async def after():
+            assert closed
+            ran.append(True)
+
+        await asyncio.wait_for(server.run(asgi.EventStreamResponse(source(), background=after)), 30)
+        assert (closed, ran, server.body) == ([True], [True], b"")
+        assert [message["type"] for message in server.messages] == ([] if fails else ["http.response.start"])
+
+    asyncio.run(run())
+
+
+def test_a_server_that_fails_before_the_first_byte(asgi):
+    """It is no client that has left."""
+
+    class Failing(Server):
+        async def receive(self):
+            raise BrokenError
+
+    async def source():
+        await asyncio.Event().wait()
+        yield CHUNK
+
+    async def run():
+        server = Failing()
+        with pytest.raises(BrokenError):
+            await asyncio.wait_for(server.run(asgi.EventStreamResponse(source())), 30)
+        assert server.messages == []
+
+    asyncio.run(run())
+
+
 def test_the_server_cancels(asgi):
     async def run():
         server, closed = Server(), []
@@ -481,6 +603,33 @@ def test_a_silent_source_is_commented(asgi, llmstream):
     server = asyncio.run(run())
     assert server.finished
     assert [event.event for event in llmstream.SSEDecoder().feed(server.body)] == ["x"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 100])
+@pytest.mark.parametrize(
+    "body", [b"\xef\xbb\xbf" + CHUNK, CHUNK, b"\xef\xbb\xbf" * 2 + CHUNK, b"\xef\xbb", b"\xef\xbbx"]
+)
+def test_a_byte_order_mark_after_a_comment(asgi, llmstream, body, size):
+    """After a comment it would be part of the first line, whose field would be lost."""
+
+    async def run(keep_alive):
+        server = Server()
+
+        async def source():
+            if keep_alive is not None:
+                await auntil(lambda: COMMENT in server.body)
+            for at in range(0, len(body), size):
+                yield body[at : at + size]
+
+        await server.run(asgi.EventStreamResponse(source(), keep_alive=keep_alive))
+        assert server.finished
+        return server.body
+
+    assert asyncio.run(run(None)) == body
+    commented = asyncio.run(run(0.005)).replace(COMMENT, b"")
+    assert commented == body.removeprefix(b"\xef\xbb\xbf")
+    events = llmstream.SSEDecoder().feed(body)
+    assert llmstream.SSEDecoder().feed(commented) == events or body.startswith(b"\xef\xbb\xbf" * 2)
 
 
 def test_none(asgi):
@@ -616,6 +765,50 @@ def test_a_blocked_response_is_closed_under_the_read(asgi):
         assert closed
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("number", [1, 40])
+def test_a_source_that_cannot_be_woken_up_is_left_to_its_thread(asgi, monkeypatch, number):
+    """Its ``close`` waits as long as its read does. The response is over all the same, and the loop's threads are
+    free; the source is closed when it comes back."""
+    monkeypatch.setattr(importlib.import_module("llmstream.integrations.threads"), "GRACE", 0.05)
+    gate, closed, ran = threading.Event(), [], []
+
+    class Response:
+        headers = ()
+
+        def iter_bytes(self):
+            try:
+                yield CHUNK
+                gate.wait(30)
+            finally:
+                closed.append(True)
+
+        def close(self):
+            gate.wait(30)
+
+    async def after():
+        ran.append(True)
+
+    async def run():
+        servers = [Server() for _ in range(number)]
+        tasks = [
+            asyncio.ensure_future(server.run(asgi.EventStreamResponse(Response(), background=after)))
+            for server in servers
+        ]
+        await auntil(lambda: all(server.body for server in servers))
+        for server in servers:
+            server.leave()
+        await asyncio.wait_for(asyncio.gather(*tasks), 30)
+        assert (len(ran), closed) == (number, [])
+        assert await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(None, lambda: 1), 30) == 1
+
+    asyncio.run(run())
+    gate.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("llmstream"):
+            thread.join(30)
+    assert len(closed) == number
 
 
 def test_a_synchronous_source_does_not_run_away(asgi):

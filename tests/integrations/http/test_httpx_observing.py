@@ -253,6 +253,53 @@ def test_a_response_that_is_whole_before(library: Any, ours: Any, coding: str) -
     assert (b"".join(tap.chunks), tap.closed) == (BODY, 1)
 
 
+def test_a_response_that_was_closed_before(library: Any, ours: Any) -> None:
+    """There is nothing of it to read, for the client as for the tap."""
+    tap, ends = Tap(), []
+    response = library.Response(200, headers=HEADERS, stream=stream_of(library, BODY))
+    response.close()
+    transport = ours.ObservingTransport(
+        answering(library, response), lambda *_: tap, on_end=lambda *given: ends.append(given[2])
+    )
+    with library.Client(transport=transport) as client, client.stream("GET", "http://127.0.0.1/") as got:
+        assert got.status_code == 200
+        with pytest.raises(library.StreamClosed):
+            got.read()
+    assert (tap.chunks, tap.closed, ends) == ([], 1, ["the end"])
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+@pytest.mark.parametrize("form", ["members", "bomb"])
+def test_decompressing_takes_time_in_proportion(
+    library: Any, ours: Any, monkeypatch: pytest.MonkeyPatch, form: str, coding: str
+) -> None:
+    """Each call of zlib copies what it does not use of its input: the inputs together, and not the calls, count."""
+    taps = importlib.import_module("llmstream.integrations.http.taps")
+    wbits = 31 if coding == "gzip" else 15
+    body = zlib.compress(b"", wbits=wbits) * 20_000 if form == "members" else zlib.compress(bytes(2**26), wbits=wbits)
+    handed: list[int] = []
+
+    class Counting:
+        def __init__(self, wbits: int) -> None:
+            self._inflate = zlib.decompressobj(wbits)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inflate, name)
+
+        def decompress(self, data: bytes, size: int) -> bytes:
+            handed.append(len(data))
+            return self._inflate.decompress(data, size)
+
+    counted = type("Counted", (), {"decompressobj": Counting, "MAX_WBITS": zlib.MAX_WBITS, "DEFLATED": zlib.DEFLATED})
+    monkeypatch.setattr(taps, "zlib", counted)
+    tap = Tap()
+    headers = {**HEADERS, "content-encoding": coding}
+    response = library.Response(200, headers=headers, stream=stream_of(library, body))
+    read(library, ours, response, lambda *_: tap)
+    assert (sum(map(len, tap.chunks)), tap.closed) == (0 if form == "members" else 2**26, 1)
+    assert sum(handed) < 1000 * len(body) + 2**26
+
+
 def test_leaving_early(library: Any, ours: Any) -> None:
     tap, body = Tap(), stream_of(library, *EVENTS)
     transport = ours.ObservingTransport(

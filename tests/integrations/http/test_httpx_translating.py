@@ -548,3 +548,124 @@ def test_leaving_early_closes_the_endpoints_connection(library: Any, ours: Any, 
             assert closed
 
     asyncio.run(asyncio.wait_for(run(), PATIENCE))
+
+
+def drive(library: Any, ours: Any, answer: Any, *, asynchronous: bool, stream: bool, **given: Any) -> Any:
+    """What a client of OpenAI gets of an endpoint that answers so, and how often the endpoint's body was closed."""
+    closed: list[int] = []
+
+    class Body(library.SyncByteStream, library.AsyncByteStream):
+        def __iter__(self) -> Any:
+            yield from EVENTS
+
+        async def __aiter__(self) -> Any:
+            for event in EVENTS:
+                yield event
+
+        def close(self) -> None:
+            closed.append(1)
+
+        async def aclose(self) -> None:
+            closed.append(1)
+
+    endpoint = library.MockTransport(lambda request: answer(request, Body()))
+    path, body = asked("openai", stream=stream)
+    url = f"http://vendor.invalid{path}"
+
+    async def run() -> Any:
+        transport = ours.AsyncTranslatingTransport(endpoint, "http://endpoint/", "openai")
+        async with library.AsyncClient(transport=transport) as client:
+            return await client.post(url, json=body, **given)
+
+    try:
+        if asynchronous:
+            return asyncio.run(run()), closed
+        with library.Client(transport=ours.TranslatingTransport(endpoint, "http://endpoint/", "openai")) as client:
+            return client.post(url, json=body, **given), closed
+    except Exception as error:  # noqa: BLE001 (which, the test says)
+        return error, closed
+
+
+ODD = ["é".encode(), "é".encode("latin-1"), b"\xff\xfe", "中".encode(), b"\x80", b""]
+"""Values of headers that are no ASCII, or nothing; RFC 9110, section 5.5, lets them be."""
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    ("status", "content_type"),
+    [(200, b"text/event-stream"), (200, b"text/html"), (302, b"text/html"), (429, b"application/json"), (200, None)],
+)
+def test_headers_of_the_endpoint_go_on_as_they_are(
+    library: Any, ours: Any, status: int, content_type: bytes | None, stream: bool, asynchronous: bool
+) -> None:
+    for value in ODD:
+        headers = [(b"X-Request-Id", value), (b"Retry-After", b"7"), (b"X-Should-Retry", b"true"), (b"X-Other", value)]
+        headers.append((b"Content-Type", value if content_type is None else content_type))
+        response, closed = drive(
+            library,
+            ours,
+            lambda request, body, headers=headers: library.Response(status, headers=headers, stream=body),
+            asynchronous=asynchronous,
+            stream=stream,
+        )
+        is_stream = (status, content_type) == (200, b"text/event-stream")
+        assert response.status_code == (status if is_stream or status == 429 else 502)
+        found = [(name.lower(), value) for name, value in response.headers.raw]
+        # Nothing of a redirection is.
+        assert ((b"x-request-id", value) in found) == ((b"retry-after", b"7") in found) == (status != 302)
+        # Asking an endpoint again that does not stream would not help.
+        retry = b"true" if is_stream or status == 429 else b"false"
+        assert [value for name, value in found if name == b"x-should-retry"] == [retry]
+        assert not {name for name, _ in found} & {b"x-other"}
+        assert closed
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("value", ODD)
+def test_headers_of_the_client_go_on_as_they_are(library: Any, ours: Any, value: bytes, asynchronous: bool) -> None:
+    found: list[Any] = []
+
+    def answer(request: Any, body: Any) -> Any:
+        found.extend((name.lower(), value) for name, value in request.headers.raw)
+        return library.Response(200, headers=STREAM, stream=body)
+
+    given = [(b"x-request-id", value), (b"x-api-key", b"k" + value), (b"tracestate", b"a=1"), (b"tracestate", b"b=2")]
+    response, _ = drive(library, ours, answer, asynchronous=asynchronous, stream=True, headers=given)
+    assert response.status_code == 200
+    assert [value for name, value in found if name == b"x-request-id"] == [value]
+    assert [value for name, value in found if name == b"authorization"] == [b"Bearer k" + value]
+    assert b", ".join(value for name, value in found if name == b"tracestate") == b"a=1, b=2"
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("status", [200, 302, 500])
+@pytest.mark.parametrize("where", ["_fault", "_made", "_streamed", "_whole"])
+def test_whatever_goes_wrong_the_endpoints_response_is_closed(
+    library: Any, ours: Any, monkeypatch: pytest.MonkeyPatch, where: str, status: int, stream: bool, asynchronous: bool
+) -> None:
+    class FaultError(Exception):
+        pass
+
+    def fail(*_: Any) -> Any:
+        raise FaultError
+
+    for transport in (ours.TranslatingTransport, ours.AsyncTranslatingTransport):
+        monkeypatch.setattr(transport, where, fail)
+    found, closed = drive(
+        library,
+        ours,
+        lambda request, body: library.Response(status, headers=STREAM, stream=body),
+        asynchronous=asynchronous,
+        stream=stream,
+    )
+    is_met = {"_fault": True, "_made": status != 200 or not stream, "_streamed": status == 200 and stream}
+    assert isinstance(found, FaultError) == is_met.get(where, status == 200 and not stream)
+    assert closed
+
+
+def test_headers_for_the_endpoint_that_cannot_be_sent(library: Any, ours: Any) -> None:
+    for headers in ({"x-tenant": "é"}, {"é": "x"}):
+        with pytest.raises(ValueError, match="ascii"):
+            ours.TranslatingTransport(None, "http://endpoint/", "openai", headers=headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -94,7 +95,8 @@ class _Observing(Generic[Request, Response]):
         on_end = None if self._on_end is None else partial(self._on_end, request, response)
         guarded = GuardedTap(tap, on_end, "" if is_whole else encoding)
         if is_whole:  # its body was in memory, decoded, before anybody could read along
-            guarded.feed(open_response.content)
+            with suppress(RuntimeError):  # closed before anybody read it
+                guarded.feed(open_response.content)
             guarded.close()
         else:
             open_response.stream = self._Tapped(open_response.stream, guarded)

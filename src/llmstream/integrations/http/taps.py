@@ -35,6 +35,9 @@ STREAMS = ("text/event-stream", "ndjson", "jsonl", "json-seq", "vnd.amazon.event
 PIECE = 64 * 1024
 """Bytes of a decompressed body that are held at once."""
 
+STEP = 16 * 1024
+"""Bytes that are decompressed at once: zlib copies what is left of them for each piece, and for each member of gzip."""
+
 
 class EventTap:
     """Hands each event of a stream to ``on_event``. The keywords are those of ``Parser``, which reads leniently."""
@@ -152,6 +155,10 @@ class _Inflater:
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
         """What a chunk says, in pieces. Raises zlib.error for what is not compressed so."""
+        for start in range(0, len(chunk), STEP):
+            yield from self._step(chunk[start : start + STEP])
+
+    def _step(self, chunk: bytes) -> Iterator[bytes]:
         chunk = self._head + chunk
         self._head = b""
         while chunk:

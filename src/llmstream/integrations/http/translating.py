@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...transcoder.streams import AsyncByteStream, ByteStream
     from ...translation import Loss
     from ...translation.requests import Vendor
-    from .vendors import Asked
+    from .vendors import Asked, Headers
 
 __all__ = ["AsyncTranslated", "AsyncTranslating", "Translated", "Translating"]
 
@@ -80,12 +80,12 @@ class _Translating(Generic[Request, Response]):
         self._transport = transport
         self._url = url
         self._vendor: Vendor = vendor
-        self._headers = {name.lower(): value for name, value in (headers or {}).items()}
+        self._headers = {_ascii(name).lower(): _ascii(value) for name, value in (headers or {}).items()}
         self._on_loss = on_loss
 
     def _asked(self, request: Any, body: bytes) -> Asked | Answer:
         url = request.url
-        asked = read_request(self._vendor, request.method, url.path, url.params, request.headers, body)
+        asked = read_request(self._vendor, request.method, url.path, url.params, request.headers.raw, body)
         if not isinstance(asked, Answer) and asked.lost:
             if self._on_loss is not None:
                 self._on_loss(request, asked.lost)
@@ -95,7 +95,7 @@ class _Translating(Generic[Request, Response]):
 
     def _sent(self, asked: Asked, request: Any) -> Any:
         """The request to the endpoint, with the timeouts of the client's."""
-        headers = {**dict(asked.headers), **self._headers}
+        headers = [pair for pair in asked.headers if pair[0] not in self._headers] + [*self._headers.items()]
         timeout = {name: value for name, value in request.extensions.items() if name == "timeout"}
         return self._Request("POST", self._url, headers=headers, content=asked.body, extensions=timeout)
 
@@ -105,17 +105,17 @@ class _Translating(Generic[Request, Response]):
             return refused(self._vendor, 502, "the endpoint redirects; give the URL that it leads to")
         media_type = parse_media_type(response.headers.get("content-type"))
         if response.status_code != 200 or media_type is None or media_type.essence != EVENT_STREAM:
-            return refused(self._vendor, 502, "the endpoint's answer is not a stream", response.headers)
+            return refused(self._vendor, 502, "the endpoint's answer is not a stream", response.headers.raw)
         return None
 
     def _streamed(self, response: Any, stream: Any) -> Response:
-        headers = answered_headers(response.headers, f"{EVENT_STREAM}; charset=utf-8")
+        headers = answered_headers(response.headers.raw, f"{EVENT_STREAM}; charset=utf-8")
         made: Response = self._Response(
             200, headers=headers, stream=self._Translated(stream), extensions=response.extensions
         )
         return made
 
-    def _whole(self, folder: Folder, stream: Any, headers: Mapping[str, str]) -> Response:
+    def _whole(self, folder: Folder, stream: Any, headers: Headers) -> Response:
         body = folder.close()
         error = stream.transcoder.parser.error
         code = None if error is None else error.code
@@ -140,7 +140,8 @@ class Translating(_Translating[Request, Response]):
                    reaches the client. By default that is logged, by its path
 
     A request without ``stream`` is answered whole. What has no translation, and what the endpoint answers with a status
-    of 400 and more, is the vendor's error, which the SDK raises as its own. Raises ValueError for an unknown vendor.
+    of 400 and more, is the vendor's error, which the SDK raises as its own. Raises ValueError for an unknown vendor
+    and for headers that are not ASCII.
     """
 
     def __init__(
@@ -160,13 +161,20 @@ class Translating(_Translating[Request, Response]):
         if isinstance(asked, Answer):
             return self._made(asked)
         response = self._transport.handle_request(self._sent(asked, given))
+        try:
+            return self._answered(asked, response)
+        except BaseException:
+            response.close()  # else nobody would
+            raise
+
+    def _answered(self, asked: Asked, response: Any) -> Response:
         fault = self._fault(response)
         if fault is not None:
             try:
                 if response.status_code < 400:
                     return self._made(fault)
                 body = _first(response.iter_bytes())
-                return self._made(relayed_error(self._vendor, response.status_code, response.headers, body))
+                return self._made(relayed_error(self._vendor, response.status_code, response.headers.raw, body))
             finally:
                 response.close()
         stream = translate_stream(response, to=self._vendor, include_usage=asked.include_usage)
@@ -176,7 +184,7 @@ class Translating(_Translating[Request, Response]):
             folder = Folder(self._vendor)
             for written in stream:
                 folder.feed(written)
-            return self._whole(folder, stream, response.headers)
+            return self._whole(folder, stream, response.headers.raw)
 
     def close(self) -> None:
         self._transport.close()
@@ -209,13 +217,20 @@ class AsyncTranslating(_Translating[Request, Response]):
         if isinstance(asked, Answer):
             return self._made(asked)
         response = await self._transport.handle_async_request(self._sent(asked, given))
+        try:
+            return await self._answered(asked, response)
+        except BaseException:
+            await response.aclose()  # else nobody would
+            raise
+
+    async def _answered(self, asked: Asked, response: Any) -> Response:
         fault = self._fault(response)
         if fault is not None:
             try:
                 if response.status_code < 400:
                     return self._made(fault)
                 body = await _afirst(response.aiter_bytes())
-                return self._made(relayed_error(self._vendor, response.status_code, response.headers, body))
+                return self._made(relayed_error(self._vendor, response.status_code, response.headers.raw, body))
             finally:
                 await response.aclose()
         stream = atranslate_stream(response, to=self._vendor, include_usage=asked.include_usage)
@@ -225,7 +240,7 @@ class AsyncTranslating(_Translating[Request, Response]):
             folder = Folder(self._vendor)
             async for written in stream:
                 folder.feed(written)
-            return self._whole(folder, stream, response.headers)
+            return self._whole(folder, stream, response.headers.raw)
 
     async def aclose(self) -> None:
         await self._transport.aclose()
@@ -255,3 +270,8 @@ async def _afirst(chunks: AsyncIterator[bytes]) -> bytes:
         if len(found) == MAX_ERROR_SIZE:
             break
     return found
+
+
+def _ascii(text: str) -> bytes:
+    """A header of ours; raises ValueError where HTTP has no way to say it (RFC 9110, section 5.5)."""
+    return text.encode("ascii")

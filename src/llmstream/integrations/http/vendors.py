@@ -13,11 +13,14 @@ from .answers import events_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Iterable, Mapping
+    from typing import Any, TypeAlias
 
     from ...translation import Loss
     from ...translation.requests import Vendor
+
+    Headers: TypeAlias = list[tuple[bytes, bytes]]
+    """Names in lower case, and values, as they are sent: what is no ASCII goes on as it came."""
 
 __all__ = [
     "MAX_ERROR_SIZE",
@@ -46,13 +49,33 @@ SERVED = {
     "gemini": "POST /models/{model}:generateContent or :streamGenerateContent",
 }
 
-CARRIED = ("authorization", "user-agent", "traceparent", "tracestate", "baggage", "idempotency-key", "x-request-id")
+AUTHORIZATION = b"authorization"
+
+CARRIED = (
+    AUTHORIZATION,
+    b"user-agent",
+    b"traceparent",
+    b"tracestate",
+    b"baggage",
+    b"idempotency-key",
+    b"x-request-id",
+)
 """Headers of the client that the endpoint gets. Any other might hold what is meant for the vendor alone."""
 
-KEYS = ("x-api-key", "x-goog-api-key", "api-key")
+KEYS = (b"x-api-key", b"x-goog-api-key", b"api-key")
 """Headers that hold a vendor's key; the endpoint gets it as a bearer token (RFC 6750, section 2.1)."""
 
-ANSWERED = ("date", "retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "request-id", "traceparent")
+SHOULD_RETRY = b"x-should-retry"
+
+ANSWERED = (
+    b"date",
+    b"retry-after",
+    b"retry-after-ms",
+    SHOULD_RETRY,
+    b"x-request-id",
+    b"request-id",
+    b"traceparent",
+)
 """Headers of the endpoint that the client gets."""
 
 CODES = {429: "rate_limited", 503: "overloaded", 529: "overloaded"}
@@ -85,7 +108,7 @@ class Asked(NamedTuple):
     counts; and what could not be carried."""
 
     body: bytes
-    headers: list[tuple[str, str]]
+    headers: Headers
     stream: bool
     include_usage: bool
     lost: list[Loss]
@@ -95,12 +118,17 @@ class Answer(NamedTuple):
     """An answer to the client that is no stream: status, headers and body."""
 
     status: int
-    headers: list[tuple[str, str]]
+    headers: Headers
     body: bytes
 
 
 def read_request(
-    vendor: Vendor, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    vendor: Vendor,
+    method: str,
+    path: str,
+    query: Mapping[str, str],
+    headers: Iterable[tuple[bytes, bytes]],
+    body: bytes,
 ) -> Asked | Answer:
     """The standard request that a vendor's client makes; the standard's answer is always a stream (section 4.2)."""
     found = PATHS[vendor].search(path)
@@ -131,21 +159,23 @@ def _includes_usage(body: bytes) -> bool:
     return isinstance(options, dict) and options.get("include_usage") is True
 
 
-def _headers(given: Mapping[str, str]) -> list[tuple[str, str]]:
-    found = [(name, given[name]) for name in CARRIED if name in given]
-    key = next((given[name] for name in KEYS if name in given), None)
-    if key is not None and "authorization" not in given:
-        found.append(("authorization", f"Bearer {key}"))
-    return [*found, *request_headers(), ("accept-encoding", "identity")]
+def _headers(given: Iterable[tuple[bytes, bytes]]) -> Headers:
+    pairs = [(name.lower(), value) for name, value in given]
+    found = [pair for pair in pairs if pair[0] in CARRIED]
+    keys = [value for kind in KEYS for name, value in pairs if name == kind]
+    if keys and AUTHORIZATION not in dict(pairs):
+        found.append((AUTHORIZATION, b"Bearer " + keys[0]))
+    ours = [(name.encode(), value.encode()) for name, value in request_headers()]
+    return [*found, *ours, (b"accept-encoding", b"identity")]
 
 
-def refused(vendor: Vendor, status: int, message: str, headers: Mapping[str, str] | None = None) -> Answer:
+def refused(vendor: Vendor, status: int, message: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> Answer:
     """The vendor's error for a status, of ours; asking again would not help."""
-    kept = [("x-should-retry", "false"), *_answered(headers or {})]
-    return Answer(status, _json(kept), error_body(vendor, status, None, message))
+    kept = [pair for pair in _answered(headers) if pair[0] != SHOULD_RETRY]
+    return Answer(status, _json([(SHOULD_RETRY, b"false"), *kept]), error_body(vendor, status, None, message))
 
 
-def relayed_error(vendor: Vendor, status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+def relayed_error(vendor: Vendor, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> Answer:
     """The vendor's error for one that the endpoint answered with: its status, its code and its words."""
     code, message = _said(body)
     return Answer(status, _json(_answered(headers)), error_body(vendor, status, code, message))
@@ -157,9 +187,9 @@ def status_of(vendor: Vendor, code: str | None) -> int:
     return 529 if (vendor, status) == ("anthropic", 503) else status
 
 
-def answered_headers(headers: Mapping[str, str], content_type: str) -> list[tuple[str, str]]:
+def answered_headers(headers: Iterable[tuple[bytes, bytes]], content_type: str) -> Headers:
     """The headers of an answer that the endpoint gave."""
-    return [("content-type", content_type), *_answered(headers)]
+    return [(b"content-type", content_type.encode()), *_answered(headers)]
 
 
 def error_body(vendor: Vendor, status: int, code: str | None, message: str) -> bytes:
@@ -192,9 +222,9 @@ def _said(body: bytes) -> tuple[str | None, str]:
     return code, message or ""
 
 
-def _answered(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    return [(name, headers[name]) for name in ANSWERED if name in headers]
+def _answered(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    return [(name.lower(), value) for name, value in headers if name.lower() in ANSWERED]
 
 
-def _json(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [("content-type", "application/json"), *headers]
+def _json(headers: Headers) -> Headers:
+    return [(b"content-type", b"application/json"), *headers]

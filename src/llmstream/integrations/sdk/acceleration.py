@@ -6,6 +6,7 @@ import inspect
 import sys
 import threading
 import warnings
+import weakref
 from importlib import import_module
 from types import FunctionType, MethodType, SimpleNamespace
 
@@ -16,6 +17,7 @@ from .template import same
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from types import FrameType, ModuleType
     from typing import Any
 
 __all__ = ["Acceleration"]
@@ -24,6 +26,12 @@ PROCESS = "_process_response_data"
 DECODER = "_make_sse_decoder"
 SEAMS = {PROCESS: ["self", "data", "cast_to", "response"], DECODER: ["self"]}
 """The functions that are replaced, and their parameters."""
+
+REPLACED = {"SSEDecoder": ("iter_bytes", "aiter_bytes", "decode"), "ServerSentEvent": ("json",)}
+"""Methods whose work our decoder does instead."""
+
+READING = ("_iter_events", "__stream__")
+"""Methods of a stream that see payloads before they are objects."""
 
 
 class _Doubt(Exception):  # noqa: N818 (told as a warning)
@@ -62,22 +70,22 @@ class Acceleration:
                 parts = self._checked_parts()
                 if not isinstance(client, parts.base):
                     raise TypeError(f"not a client of {self.sdk}: {type(client).__name__}")
-                if all(_function(vars(client).get(name)) is parts.of_client[name] for name in SEAMS):
-                    return
                 for name in SEAMS:
-                    if name in vars(client) or getattr(type(client), name) not in parts.known[name]:
+                    is_ours = _function(vars(client).get(name)) is parts.of_client[name]
+                    if (name in vars(client) and not is_ours) or getattr(type(client), name) not in parts.known[name]:
                         raise _Doubt(f"{type(client).__name__} has a {name} of its own")
             except _Doubt as doubt:
                 self._warn(doubt)
                 return
             for name, ours in parts.of_client.items():
-                setattr(client, name, MethodType(ours, client))
+                if getattr(vars(client).get(name), "__self__", None) is not client:  # a copy has those of the original
+                    setattr(client, name, MethodType(ours, client))
 
     def restore(self, client: Any) -> None:
         """Takes our parts out of one client; what has been put over them stays."""
         with self._lock:
             for name, ours in self._parts.of_client.items() if self._parts else ():
-                if _function(vars(client).get(name)) is ours:
+                if _function(getattr(client, "__dict__", {}).get(name)) is ours:
                     delattr(client, name)
 
     def install(self) -> None:
@@ -138,9 +146,14 @@ class _Parts:
         try:
             version = str(package.__version__)
             self.streaming: Any = import_module(f"{sdk}._streaming")
-            self.base: Any = import_module(f"{sdk}._base_client").BaseClient
+            base_module = import_module(f"{sdk}._base_client")
+            self.base: Any = base_module.BaseClient
             self.originals = {name: vars(self.base)[name] for name in SEAMS}
             self.event = event_class(self.streaming.ServerSentEvent)
+            self.streams = (self.streaming.Stream, self.streaming.AsyncStream)
+            methods = [(name, vars(kind)[name]) for kind in self.streams for name in READING]
+            for kind, names in REPLACED.items():
+                methods += [(name, vars(getattr(self.streaming, kind))[name]) for name in names]
             pydantic = str(import_module("pydantic").VERSION)
         except (AttributeError, ImportError, KeyError, TypeError) as error:
             raise _Doubt("this version of the SDK has other parts") from error
@@ -148,10 +161,12 @@ class _Parts:
             raise _Doubt(f"version {version} is not known")
         if pydantic.partition(".")[0] != "2":
             raise _Doubt(f"version {pydantic} of pydantic is not known")
+        for module, functions in ((base_module, self.originals.items()), (self.streaming, methods)):
+            for name, function in functions:
+                if not _is_own(function, name, module):
+                    raise _Doubt(f"{name} is not the SDK's own")
         for name, original in self.originals.items():
-            if not isinstance(original, FunctionType) or original.__module__ != f"{sdk}._base_client":
-                raise _Doubt(f"{name} is not the SDK's own")
-            if list(inspect.signature(original).parameters) != SEAMS[name]:
+            if list(inspect.signature(original, follow_wrapped=False).parameters) != SEAMS[name]:
                 raise _Doubt(f"{name} has other parameters")
 
         def through_class(client: Any, **keywords: Any) -> Any:
@@ -176,7 +191,7 @@ class _Parts:
         def _make_sse_decoder(self: Any) -> Any:
             if not parts.installed:
                 return parts.originals[DECODER](self)
-            return Decoder(parts.event, lambda: parts.templates(self, parts.of_class))
+            return parts.decoder(self, parts.of_class, inspect.currentframe())
 
         parts = self
         return _make_sse_decoder
@@ -186,16 +201,35 @@ class _Parts:
             theirs = getattr(type(self), DECODER)
             if theirs not in parts.known[DECODER]:
                 return theirs(self)
-            return Decoder(parts.event, lambda: parts.templates(self, parts.of_client))
+            return parts.decoder(self, parts.of_client, inspect.currentframe())
 
         parts = self
         return _make_sse_decoder
 
-    def templates(self, client: Any, ours: dict[str, Any]) -> Templates | None:
-        """New templates for a stream whose objects are made by our function, with nothing over it or below it."""
-        if _function(getattr(client, PROCESS, None)) is not ours[PROCESS]:
+    def decoder(self, client: Any, ours: dict[str, Any], frame: FrameType | None) -> Decoder:
+        """The decoder that a client gives to a stream. ``frame`` is that of our function, called by the stream."""
+        stream = self._stream_within(frame)
+        weak = None if stream is None else weakref.ref(stream)  # it holds the decoder
+
+        def templates(decoder: Decoder) -> Templates | None:
+            """New templates for a stream that hands our payloads to our function, with nothing on the way."""
+            stream = None if weak is None else weak()
+            if weak is None or (stream is not None and stream._decoder is not decoder):
+                return None
+            if _function(getattr(client, PROCESS, None)) is not ours[PROCESS]:
+                return None
+            return Templates(self.sdk) if getattr(type(client), PROCESS) in self.known[PROCESS] else None
+
+        return Decoder(self.event, templates)
+
+    def _stream_within(self, frame: FrameType | None) -> Any:
+        """The stream whose ``__init__`` asks for a decoder, if it is one of the SDK's own, as it came."""
+        caller = None if frame is None else frame.f_back
+        stream = None if caller is None else caller.f_locals.get("self")
+        kind = type(stream)
+        if kind not in self.streams or not all(_is_own(vars(kind)[name], name, self.streaming) for name in READING):
             return None
-        return Templates(self.sdk) if getattr(type(client), PROCESS) in self.known[PROCESS] else None
+        return stream
 
     def check(self) -> None:
         """Streams the sample through the SDK's own code, with its parts and with ours; raises _Doubt if they differ."""
@@ -206,7 +240,7 @@ class _Parts:
             expected = self._stream("Stream", cast_to, self.originals[PROCESS], own_decoder)
             for kind in ("Stream", "AsyncStream"):
                 templates = Templates(self.sdk)
-                decoder = Decoder(self.event, templates.begin)
+                decoder = Decoder(self.event, lambda _, templates=templates: templates)  # type: ignore[misc]
                 made = self._stream(kind, cast_to, self.of_class[PROCESS], decoder)
                 if len(made) != len(self.sample) or not same(expected, made):
                     raise _Doubt("the test stream gave other objects")
@@ -253,3 +287,9 @@ class _Parts:
 
 def _function(method: Any) -> Any:
     return getattr(method, "__func__", None)
+
+
+def _is_own(function: Any, name: str, module: ModuleType) -> bool:
+    """Whether this is a function that a module has defined. A patch may say so by all its attributes, and have the
+    class of one it wraps; the variables that it sees are those of where it was written."""
+    return type(function) is FunctionType and function.__globals__ is vars(module) and function.__code__.co_name == name

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 from ..._backend import SSEDecoder
+from .names import WRITTEN, WrittenNames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,32 +23,34 @@ class Decoder:
     """What an SDK's own ``SSEDecoder`` does, by the rules of WHATWG HTML, section 9.2, and in time linear in the bytes.
 
     Like the SDK's it sets no limit to the size of an event, and drops a last event without its blank line.
-    ``templates`` is asked as a stream begins, when the SDK has taken the function that makes its objects; where it
-    gives None, the payloads are handed on as plain JSON.
+    ``templates`` is called with this decoder as a stream begins, when the SDK has taken the function that makes its
+    objects; where it gives None, the payloads are handed on as plain JSON.
     """
 
     __slots__ = ("_event_class", "_templates")
 
-    def __init__(self, event_class: type, templates: Callable[[], Templates | None]) -> None:
+    def __init__(self, event_class: type, templates: Callable[[Decoder], Templates | None]) -> None:
         self._event_class = event_class
         self._templates = templates
 
     def iter_bytes(self, iterator: Iterator[bytes]) -> Iterator[Any]:
         """The events of a stream; its chunks may be cut anywhere."""
         decode = SSEDecoder(max_event_size=sys.maxsize).feed
+        names = WrittenNames().feed
         make = self._event_class
-        templates = self._templates()
+        templates = self._templates(self)
         for chunk in iterator:
-            for event in decode(chunk):
+            for event in decode(names(chunk)):
                 yield make(event, templates)
 
     async def aiter_bytes(self, iterator: AsyncIterator[bytes]) -> AsyncIterator[Any]:
         """The same for asynchronous chunks."""
         decode = SSEDecoder(max_event_size=sys.maxsize).feed
+        names = WrittenNames().feed
         make = self._event_class
-        templates = self._templates()
+        templates = self._templates(self)
         async for chunk in iterator:
-            for event in decode(chunk):
+            for event in decode(names(chunk)):
                 yield make(event, templates)
 
 
@@ -62,7 +66,7 @@ def event_class(base: type) -> type:
             event = source.event
             self._source = source
             self._templates = templates
-            self.event = None if event == "message" else event
+            self.event = None if event == "message" else "message" if event == WRITTEN else event
             self.data = source.data
 
         @property
@@ -83,7 +87,7 @@ def event_class(base: type) -> type:
             templates = self._templates
             # Only what may be text goes by a template: the events of assistants, and errors, are wrapped and told.
             if templates is None or (event is not None and (event[-5:] != "delta" or event.startswith("thread."))):
-                return self._source.json()
+                return json.loads(self.data)  # as the SDK does, which takes NaN and nesting as it comes
             return templates.load(self.data)
 
     Event.__name__ = base.__name__

@@ -34,10 +34,6 @@ class Templates:
         self.tries = 0
         self.hits = 0
 
-    def begin(self) -> Templates:
-        """These, for the stream that begins."""
-        return self
-
     def load(self, data: str) -> Any:
         """The JSON of a payload, in a form that tells ``process`` what is known of it."""
         for template in self.known:
