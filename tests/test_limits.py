@@ -160,6 +160,32 @@ def arguments(llmstream, size):
     return "L-SIZE" not in found
 
 
+def pieces_of_a_name(llmstream, size):
+    deltas = [
+        {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "n" * 24}}]},
+        {"tool_calls": [{"index": 0, "function": {"name": "m" * (size - 24)}}]},
+    ]
+    data = b"".join(vendors.openai_chunk(each) for each in deltas) + vendors.openai_chunk({}, "tool_calls")
+    names = [event.name for event in read(llmstream, data, dialect="openai")[1] if event.type == "tool.call"]
+    assert "".join(names) == "n" * 24 + "m" * (size - 24)
+    return len(names) == 1
+
+
+def held_reasons(llmstream, size):
+    candidate = {"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP", "finishMessage": "x" * (size - 4)}
+    events = llmstream.Parser("gemini").feed(drafts.sse(json.dumps({"candidates": [candidate]})))
+    return not any(event.type == "content.stop" for event in events)
+
+
+def whole_parts(llmstream, count):
+    part = '{"type":"response.output_text.done","output_index":0,"content_index":%d,"text":"a"}'
+    data = b"".join(drafts.sse(part % at) for at in range(count))
+    found, events = read(llmstream, data, dialect="openai-responses")
+    within = "L-BLOCKS" not in found
+    assert (len([event for event in events if event.type == "content.delta"]) == count) is within
+    return within
+
+
 def undecided(llmstream, count):
     """It has to decide with the last of them."""
     data = drafts.sse('{"what":"x"}') * (count - 1) + b"".join(vendors.openai(["a"]))
@@ -312,6 +338,9 @@ EDGES = {
     "runs of lost events that a `ReorderBuffer` remembers": [(lost_runs, 10_000)],
     "content blocks, tool-call ids followed": [(blocks, 4096), (call_ids, 4096)],
     "characters of open tool calls (dialects), 1,024 for each call beside them": [(arguments, 5000)],
+    "name of a tool call that comes in pieces (dialects)": [(pieces_of_a_name, 1024)],
+    "stop reasons that `gemini` holds back, with their messages": [(held_reasons, 2**16)],
+    "parts of an `openai-responses` answer that came only whole": [(whole_parts, 4096)],
     "payloads in which `auto` has to decide": [(undecided, 64), (undecided_bytes, 65536)],
     "JSON outside of the framing that is looked at": [(stray, 65536)],
     "`retry`": [(retry, 2**63 - 1)],

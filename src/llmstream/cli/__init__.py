@@ -13,7 +13,7 @@ import os
 import sys
 
 from .. import __version__, implementation
-from . import cat, check, convert, demo, stats
+from . import audit, cat, check, convert, demo, serve, stats
 from .options import Unusable, common
 from .terminal import prepare, say
 
@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-COMMANDS = {"cat": cat, "stats": stats, "check": check, "convert": convert, "demo": demo}
+COMMANDS = {
+    "cat": cat,
+    "stats": stats,
+    "check": check,
+    "convert": convert,
+    "audit": audit,
+    "serve": serve,
+    "demo": demo,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,233 @@
+"""What comes back from an upstream, and how it goes to the client: translated, or as it is."""
+
+from __future__ import annotations
+
+from ..._backend import Parser
+from ...negotiation import EVENT_STREAM, PROFILE, parse_media_type, response_headers
+from ...transcoder import Transcoder
+from ..asgi import FAILED, EventStreamResponse
+from ..in_band import error_event
+from .reading import GoneError, unless_gone
+from .refusing import CODES, RefusedError, send_whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from typing import Any
+
+    from ...observer import Observer
+    from ..asgi import Message, Receive, Scope, Send
+    from .client import Client
+    from .exchange import Exchange
+    from .upstream import Sent
+
+__all__ = ["Answer"]
+
+MAX_ERROR_SIZE = 64 * 1024
+"""Bytes of an upstream's error that are read."""
+
+KEPT_STATUSES = (400, 404, 413, 422, 429)
+"""Statuses of an upstream that say the same of the client's request."""
+
+NOT_ANSWERED = frozenset(
+    {
+        *("alt-svc", "connection", "content-length", "date", "keep-alive", "proxy-authenticate", "server"),
+        *("set-cookie", "strict-transport-security", "te", "trailer", "transfer-encoding", "upgrade", "via"),
+    }
+)
+"""Headers of an upstream that are about its own connection, host or clients."""
+
+
+class Answer:
+    """The answer to one request that goes to an upstream. ``started`` says whether the client has got a status."""
+
+    def __init__(
+        self,
+        client: Client,
+        exchange: Exchange,
+        observer: Observer,
+        dialect: Any,
+        asgi: tuple[Scope, Receive, Send],
+        headers: dict[str, str],
+        keep_alive: float | None,
+    ) -> None:
+        self.exchange = exchange
+        self.observer = observer
+        self.dialect = dialect
+        self.scope, self.receive, self._send = asgi
+        self.started = self.is_over = False
+        self._client = client
+        self._headers = headers
+        self._keep_alive = keep_alive
+
+    async def send(self, message: Message) -> None:
+        """Hands a message to the server."""
+        if message["type"] == "http.response.start":
+            self.started = True
+            self.exchange.status = message["status"]
+        await self._send(message)
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self.is_over = True
+
+    def failed(self, refused: RefusedError) -> None:
+        """Takes note of why there is no whole answer."""
+        self.exchange.error = refused.code
+        if not self.started:
+            self.exchange.status = refused.status
+
+    def end(self) -> None:
+        """Takes note of what was observed."""
+        exchange = self.exchange
+        seen = exchange.observation = self.observer.close()
+        if exchange.error is None and not exchange.gone and seen.byte_count and not seen.complete:
+            exchange.error = seen.error_code or "incomplete"
+
+    async def run(self, sent: Sent, wanted: str) -> None:
+        """Asks the upstream and answers the client in the format that it wants, "standard" or "vendor". Raises
+        GoneError where the client leaves, RefusedError where there is no whole answer."""
+        self.exchange.format = wanted
+        response = await unless_gone(self._client.post(sent), self.receive)
+        try:
+            if 300 <= response.status < 400:
+                raise RefusedError(502, "internal_error", "the upstream redirects")
+            media_type = parse_media_type(response.headers.get("content-type"))
+            essence = "" if media_type is None else media_type.essence
+            if wanted == "standard":
+                await self._standard(response, essence)
+            elif response.status == 200 and essence == EVENT_STREAM:
+                await unless_gone(self._passed_on(response), self.receive)
+            else:
+                await self._whole(response)
+        finally:
+            response.close()
+
+    async def _standard(self, response: Any, essence: str) -> None:
+        exchange = self.exchange
+        if response.status != 200:
+            raise await unless_gone(self._failed(response), self.receive)
+        if essence.startswith("text/") and essence != EVENT_STREAM:
+            raise RefusedError(502, "internal_error", "the upstream's answer is not a stream")
+        transcoder = Transcoder(self.dialect, model=exchange.model or "", request_id=exchange.request_id)
+        accept = self._headers.get("accept", "")
+        media_type = f'{EVENT_STREAM}; profile="{PROFILE}"' if PROFILE in accept else EVENT_STREAM
+        answer = EventStreamResponse(
+            self._transcoded(response, transcoder),
+            media_type=media_type,
+            encoder=transcoder,
+            keep_alive=self._keep_alive,
+        )
+        await self._streamed(answer)
+        if transcoder.error is not None:
+            exchange.error = exchange.error or transcoder.error.code
+
+    async def _transcoded(self, response: Any, transcoder: Transcoder) -> AsyncIterator[bytes]:
+        """The standard stream. An upstream that fails before there is anything else to say is a RefusedError, which is
+        a status as long as nothing was sent."""
+        feed = transcoder.feed
+        chunks = self._client.chunks(response, self.observer.feed)
+        is_first, is_empty = True, True
+        try:
+            async for chunk in chunks:
+                is_empty = False
+                written = feed(chunk)
+                if written:
+                    if is_first:
+                        self._refuse_if_failed(transcoder)
+                        is_first = False
+                    yield written
+            if is_empty:
+                raise RefusedError(502, "internal_error", "the upstream's answer is empty")
+            written = transcoder.close()
+            if is_first:
+                self._refuse_if_failed(transcoder)
+            yield written
+        finally:
+            await chunks.aclose()  # type: ignore[attr-defined]
+
+    def _refuse_if_failed(self, transcoder: Transcoder) -> None:
+        """Raises where all that was written is an error of the upstream's (stream.start, error, stream.end)."""
+        error = transcoder.parser.error
+        if error is not None and transcoder.next_seq <= 3 and not self.started:
+            code = error.code or "internal_error"
+            raise RefusedError(CODES.get(code, 502), code, error.message or "")
+
+    async def _passed_on(self, response: Any) -> None:
+        """A stream as it is. One that comes to an end stays as it was, whatever that end is. One that breaks off
+        between two events ends with the error of its own format; in the middle of one it is cut, as the upstream's was:
+        else its client would take the half for an event. Over HTTP/2, where not every server tells of a cut, it ends
+        with the error all the same."""
+        send = self._send
+        chunks = self._client.chunks(response, self.observer.feed)
+        chunk = b""
+        try:
+            async for chunk in chunks:
+                if not self.started:
+                    await self._start(response)
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except RefusedError:
+            if not self.started:
+                raise
+            is_torn = not chunk.endswith((b"\n\n", b"\r\n\r\n", b"\r\r"))
+            if is_torn and not self.scope.get("http_version", "1.1").startswith("2"):
+                raise
+            parser = self.observer.parser
+            told = error_event(parser.dialect, "internal_error", FAILED, seq=parser.next_seq)
+            await self._finish(b"\n\n" + told if is_torn else told)
+            raise
+        except OSError:
+            raise GoneError from None  # so do servers of version 2.4 of ASGI tell of it
+        finally:
+            await chunks.aclose()  # type: ignore[attr-defined]
+        if not self.started:
+            await self._start(response)
+        await self._finish(b"")
+
+    async def _start(self, response: Any) -> None:
+        headers = _answered(response)
+        names = {name for name, _ in headers}
+        headers += [pair for pair in response_headers() if pair[0] not in names]
+        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        await self.send({"type": "http.response.start", "status": response.status, "headers": raw})
+
+    async def _finish(self, body: bytes) -> None:
+        await self.send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def _streamed(self, answer: EventStreamResponse) -> None:
+        await answer(self.scope, self.receive, self.send)
+        if not self.is_over:
+            raise GoneError
+
+    async def _whole(self, response: Any) -> None:
+        """An answer that is no stream, an upstream's error too, goes on as it is."""
+        body = await unless_gone(self._client.whole(response, self._client.limits.answer_size), self.receive)
+        self.observer.feed(body)
+        await send_whole(self.send, response.status, _answered(response), body)
+
+    async def _failed(self, response: Any) -> RefusedError:
+        """An upstream's error, for a client of the standard."""
+        body = await self._client.start(response, MAX_ERROR_SIZE)
+        self.observer.feed(body)
+        parser = Parser(self.dialect)
+        parser.feed(body)
+        parser.close()
+        status, error = response.status, parser.error
+        code = {429: "rate_limited", 503: "overloaded", 529: "overloaded"}.get(status)
+        code = code or (error.code if error is not None and error.code else "internal_error")
+        message = error.message if error is not None and error.message else "the upstream refused the request"
+        if status in (401, 403):
+            if self.exchange.upstream.has_key:  # its words may have a part of the key
+                return RefusedError(502, "internal_error", "the upstream refused the gateway")
+        elif status not in KEPT_STATUSES:
+            status = 503 if status in (503, 529) else 504 if status == 504 else 502
+        retry = response.headers.get("retry-after")
+        return RefusedError(status, code, message, headers=() if retry is None else (("retry-after", retry),))
+
+
+def _answered(response: Any) -> list[tuple[str, str]]:
+    """The headers of an upstream's response, for the client."""
+    nominated = {name.strip().lower() for name in response.headers.get("connection", "").split(",")}
+    return [
+        (name.lower(), value)
+        for name, value in response.headers.items()
+        if name.lower() not in NOT_ANSWERED and name.lower() not in nominated and name.lower() != "content-encoding"
+    ]

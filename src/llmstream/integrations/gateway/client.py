@@ -1,0 +1,119 @@
+"""The HTTP client of a gateway: one session of aiohttp, and what it raises as what a client of ours is told."""
+
+from __future__ import annotations
+
+import asyncio
+
+from .refusing import RefusedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from typing import Any
+
+    from .limits import Limits
+    from .upstream import Sent
+
+__all__ = ["Client"]
+
+
+class Client:
+    """Sends requests to upstreams. Its session is made at the first request, in the event loop that runs then."""
+
+    def __init__(self, limits: Limits) -> None:
+        import aiohttp  # type: ignore[import-not-found, unused-ignore]  # pyright: ignore[reportMissingImports]
+        import yarl  # type: ignore[import-not-found, unused-ignore]  # pyright: ignore[reportMissingImports]
+
+        self.limits = limits
+        self._aiohttp: Any = aiohttp
+        self._url: Any = yarl.URL
+        self._session: Any = None
+
+    async def post(self, sent: Sent) -> Any:
+        """The response, once its headers are there. Raises RefusedError where there is none."""
+        aiohttp = self._aiohttp
+        if self._session is None or self._session.closed:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=self.limits.connect_time, sock_read=self.limits.silence
+                ),
+                skip_auto_headers=("user-agent", "accept", "content-type"),
+            )
+        try:
+            return await self._session.post(
+                self._url(sent.url, encoded=True), data=sent.body, headers=sent.headers, allow_redirects=False
+            )
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise _failure(error) from None  # whose words may have the URL, and so a key
+
+    async def chunks(self, response: Any, observe: Callable[[bytes], bytes] = bytes) -> AsyncIterator[bytes]:
+        """The chunks of a body as they arrive, each as ``observe`` returns it; the response is closed at the end,
+        whatever it is. Raises RefusedError where the upstream fails, falls silent or goes on for too long."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + self.limits.duration
+        timer = loop.call_at(due, response.close)
+        content = response.content
+        try:
+            while chunk := await content.readany():
+                yield observe(chunk)
+        except (self._aiohttp.ClientError, OSError) as error:
+            rest = _left_over(content)
+            if rest:
+                yield observe(rest)
+            if loop.time() >= due:
+                raise RefusedError(504, "timeout", "the answer took too long") from None
+            raise _failure(error) from None
+        finally:
+            timer.cancel()
+            response.close()  # its connection is used again where the body came to its end
+
+    async def whole(self, response: Any, most: int) -> bytes:
+        """A body, up to a size in bytes. Raises RefusedError as ``chunks`` does, and beyond the size."""
+        body = bytearray()
+        chunks = self.chunks(response)
+        try:
+            async for chunk in chunks:
+                body += chunk
+                if len(body) > most:
+                    raise RefusedError(502, "too_large", "the upstream's answer is too large")
+        finally:
+            await chunks.aclose()  # type: ignore[attr-defined]
+        return bytes(body)
+
+    async def start(self, response: Any, most: int) -> bytes:
+        """The first ``most`` bytes of a body, as much of it as there is before it fails."""
+        body = bytearray()
+        chunks = self.chunks(response)
+        try:
+            async for chunk in chunks:
+                body += chunk
+                if len(body) >= most:
+                    break
+        except RefusedError:
+            pass
+        finally:
+            await chunks.aclose()  # type: ignore[attr-defined]
+        return bytes(body[:most])
+
+    async def aclose(self) -> None:
+        """Closes the session; a later request makes another."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+
+def _left_over(content: Any) -> bytes:
+    """What came in before a fault and was not read yet: aiohttp tells of the fault first."""
+    read = getattr(content, "_read_nowait", None)
+    if read is None or not getattr(content, "_buffer", None):
+        return b""
+    rest: bytes = read(-1)
+    return rest
+
+
+def _failure(error: Exception) -> RefusedError:
+    if isinstance(error, TimeoutError):
+        return RefusedError(504, "timeout", "the upstream does not answer in time")
+    return RefusedError(502, "internal_error", "the upstream cannot be reached, or broke off")

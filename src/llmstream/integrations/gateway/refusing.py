@@ -1,0 +1,65 @@
+"""What a gateway answers instead of a stream: a status, and an error in the form that its client reads."""
+
+from __future__ import annotations
+
+from ... import payload
+from ...errors import UpstreamError
+from ..http.vendors import error_body
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..asgi import Send
+
+__all__ = ["CODES", "RefusedError", "send_whole"]
+
+CODES = {"rate_limited": 429, "context_length_exceeded": 400, "content_filtered": 400, "overloaded": 503}
+"""The draft's code (section 5.3.6) -> the status that says the same. An error of another code is 502."""
+
+
+class RefusedError(UpstreamError):
+    """Raised where a request gets no stream. ``code`` is one of section 5.3.6 or says what the status does; ``message``
+    is for the client; ``path`` is where in the request the fault is. ``str`` is the code alone.
+
+    Where the stream has begun, it is the error within it."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        path: str = "",
+        requirement: str = "",
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        super().__init__(code, message)
+        self.status = status
+        self.path = path
+        self.requirement = requirement
+        self.headers = headers
+
+    def body(self, vendor: str | None) -> bytes:
+        """The JSON that says so: of a vendor for its clients, else ``{"error": {"code", "message", ...}}``."""
+        if vendor is not None:
+            return error_body(vendor, self.status, None, self.message)  # type: ignore[arg-type]
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.path:
+            error["path"] = self.path
+        if self.requirement:
+            error["requirement"] = self.requirement
+        return payload.dumps({"error": error}).encode()
+
+    async def send(self, send: Send, vendor: str | None) -> None:
+        """Sends it as the response."""
+        headers = [("content-type", "application/json"), ("cache-control", "no-store"), *self.headers]
+        await send_whole(send, self.status, headers, self.body(vendor))
+
+
+async def send_whole(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+    """Sends a response that is no stream."""
+    pairs = [*headers, ("content-length", str(len(body)))]
+    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -1,0 +1,38 @@
+"""Which endpoint a path is: the standard one, or one of a vendor's that can be passed on."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+__all__ = ["Route", "route"]
+
+VENDOR_PATHS = (
+    ("openai", re.compile(r"(?:/v\d[\w.]*)?(?P<tail>/chat/completions|/completions|/responses)")),
+    ("anthropic", re.compile(r"(?:/v\d[\w.]*)?(?P<tail>/messages)")),
+    (
+        "gemini",
+        re.compile(r"(?:/v\d[\w.]*)?(?P<tail>/models/(?P<model>[\w.\-]+):(?:streamGenerateContent|generateContent))"),
+    ),
+)
+"""Paths are matched whole: nothing else reaches an upstream. A version before them is the upstream's own matter."""
+
+
+class Route(NamedTuple):
+    """``vendor`` is None for the standard endpoint; ``tail`` follows the upstream's URL; ``model`` is that of the
+    path, where it has one."""
+
+    vendor: str | None
+    tail: str
+    model: str | None
+
+
+def route(path: str, standard: str) -> Route | None:
+    """The endpoint at a path; None where there is none."""
+    if path == standard:
+        return Route(None, "", None)
+    for vendor, pattern in VENDOR_PATHS:
+        found = pattern.fullmatch(path)
+        if found is not None:
+            return Route(vendor, found["tail"], found.groupdict().get("model"))
+    return None

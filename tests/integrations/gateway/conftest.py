@@ -1,0 +1,44 @@
+"""Certificates and recordings for the tests of this folder."""
+
+from __future__ import annotations
+
+import importlib
+import ssl
+from types import SimpleNamespace
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    """Of a server on 127.0.0.1: the options of ``serve``, and what a client trusts (``.trust``, ``.path``)."""
+    trustme = pytest.importorskip("trustme")
+    folder = tmp_path_factory.mktemp("certificates")
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1", "localhost")
+    issued.private_key_pem.write_to_path(folder / "key.pem")
+    issued.cert_chain_pems[0].write_to_path(folder / "certificate.pem")
+    authority.cert_pem.write_to_path(folder / "authority.pem")
+
+    path = str(folder / "authority.pem")
+    return SimpleNamespace(
+        options={"certificate": str(folder / "certificate.pem"), "key": str(folder / "key.pem")},
+        path=path,
+        context=lambda: ssl.create_default_context(cafile=path),
+    )
+
+
+@pytest.fixture
+def replay(llmstream):
+    """``replay(body or events, ...)``: an application that plays these."""
+    module = importlib.import_module("llmstream.integrations.replay")
+    recordings = importlib.import_module("llmstream.integrations.recordings")
+
+    def make(*bodies, on_request=None, **playing):
+        found = [
+            recordings.recording(f"{number}.sse", body if isinstance(body, bytes) else b"".join(body))
+            for number, body in enumerate(bodies)
+        ]
+        return module.Replay(found, module.Playing(**playing), on_request=on_request)
+
+    return make
