@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -14,6 +15,10 @@ CHAT = {"model": "m", "choices": [{"index": 0, "delta": {"content": "a"}}]}
 MESSAGE = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}}
 GENERATED = {"candidates": [{"content": {"parts": [{"text": "a"}]}}]}
 ENVELOPE = {"v": "1.0", "seq": 0, "type": "content.delta", "index": 0, "role": "assistant", "delta": {"text": "a"}}
+
+
+def wrapped(**payload):
+    return base64.b64encode(json.dumps(payload).encode()).decode()
 
 
 def detect(llmstream, payload, event=None):
@@ -70,7 +75,16 @@ def body(*payloads):
         ({"role": "assistant"}, "messageStart", "bedrock"),
         ({"contentBlockIndex": 0, "delta": {"text": "a"}}, None, "bedrock"),
         ({"message": "m"}, "exception:throttlingException", "bedrock"),
-        ({"bytes": "eyJnZW5lcmF0aW9uIjoiYSJ9"}, "chunk", "bedrock"),
+        ({"bytes": wrapped(generation="a", generation_token_count=1, stop_reason=None)}, "chunk", "bedrock"),
+        ({"bytes": wrapped(outputs=[{"text": "a", "stop_reason": None}])}, "chunk", "bedrock"),
+        ({"bytes": wrapped(outputText="a", index=0, totalOutputTextTokenCount=None)}, "chunk", "bedrock"),
+        ({"bytes": wrapped(completion="a", stop_reason=None)}, "chunk", "bedrock"),
+        # A frame that is padded is a model's; an agent's text may be JSON like any other.
+        ({"bytes": wrapped(generation="a"), "p": "abcdef"}, "chunk", "bedrock"),
+        ({"bytes": wrapped(generation="a")}, "chunk", "bedrock-agent"),
+        ({"bytes": wrapped(outputs=[1, 2])}, "chunk", "bedrock-agent"),
+        ({"bytes": wrapped(outputText="a")}, "chunk", "bedrock-agent"),
+        ({"bytes": wrapped(completion="a")}, "chunk", "bedrock-agent"),
         ({"bytes": "YQ=="}, "chunk", "bedrock-agent"),
         ({"model": "m", "message": {"content": "a"}, "done": False}, None, "ollama"),
         ({"token": {"text": "a"}, "generated_text": None}, None, "tgi"),

@@ -356,3 +356,23 @@ def test_an_agent_hands_back_control(llmstream):
 def test_an_agent_fails(llmstream):
     result = llmstream.parse(aws({"message": "m"}, "dependencyFailedException", "exception"), dialect="bedrock-agent")
     assert (result.error.code, result.error.message) == ("internal_error", "m")
+
+
+@pytest.mark.parametrize(
+    ("word", "code"),
+    [
+        ("InternalFailure", "internal_error"),
+        ("ServiceUnavailable", "overloaded"),
+        ("ThrottlingException", "rate_limited"),
+        ("throttlingException", "rate_limited"),
+        ("AccessDeniedException", "AccessDeniedException"),
+        ("accessDeniedException", "accessDeniedException"),
+    ],
+)
+def test_a_code_is_the_drafts_or_the_vendors_own(llmstream, word, code):
+    from importlib import import_module
+
+    failure = import_module("llmstream.dialects.bedrock").failure
+    for kind in ("exception", "error"):
+        found = failure({"message": "m"}, f"{kind}:{word}")
+        assert (found.meaning({}), found.code, found.message) == (code, word, "m")

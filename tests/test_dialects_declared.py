@@ -267,3 +267,83 @@ def test_messages_of_protobuf(llmstream, connect):
     result = parse(llmstream, data, lambda: connect(text="2.1", input_tokens="15", output_tokens="16"))
     assert (result.text, result.usage.input_tokens, result.usage.output_tokens) == ("Schöner Tag", 70000, 5)
     assert result.complete
+
+
+# Whose end it is, and what is missing
+
+
+def test_a_completion_with_text_ends_the_stream(llmstream, signalr):
+    """Where no items come, the result of the invocation is the answer."""
+    data = records({}, {**COMPLETED, "result": {"text": "whole"}})
+    result = parse(llmstream, data, lambda: signalr(text="result.text"))
+    assert (result.text, result.stop_reasons, result.complete) == ("whole", {0: "end_turn"}, True)
+    assert result.violations == []
+
+
+@pytest.mark.parametrize("other", [{"type": 3, "invocationId": "2"}, {"type": 3, "invocationId": "2", "error": "e"}])
+def test_the_completion_of_another_invocation_ends_nothing(llmstream, signalr, other):
+    data = records({}, item(text="hi"), other, item(text=" you"), COMPLETED)
+    result = parse(llmstream, data, lambda: signalr(text="item.text"))
+    assert (result.text, result.stop_reasons, result.complete) == ("hi you", {0: "end_turn"}, True)
+    assert result.error is None
+    cut = records({}, item(text="hi"), other, item(text=" you"))
+    assert not llmstream.parse(cut, dialect=lambda: signalr(text="item.text")).complete
+
+
+def undeclared(llmstream, name):
+    """A stream of a format whose paths nobody declared."""
+    if name in ("signalr", "microsoft-copilot", "auto"):
+        call = {"type": 1, "target": "t", "arguments": []}
+        return records({}, item(text="hi"), COMPLETED), records({}, call, COMPLETED)
+    return (
+        envelope(b'{"text":"hi"}') + ENDED,
+        envelope(field(2, field(1, "hi"))) + envelope(field(1, "x")) + ENDED,
+    )
+
+
+@pytest.mark.parametrize("name", ["signalr", "microsoft-copilot", "auto", "connect", "cursor", "windsurf"])
+def test_no_paths_are_no_whole_answer(llmstream, name):
+    """What cannot be read is told, once, and is no empty answer that is complete."""
+    for data in undeclared(llmstream, name):
+        result = parse(llmstream, data, name)
+        assert (result.text, result.complete) == ("", False)
+        found = [(v.requirement, v.severity) for v in result.violations]
+        assert found == [("L-DIALECT", "error"), ("R5.3.7-2", "error")]
+        output, transcoder = transcoded(llmstream, data, name)
+        assert not transcoder.complete
+        assert not llmstream.parse(output).complete or llmstream.parse(output).error is not None
+
+
+def test_no_paths_are_needed_where_nothing_of_an_answer_came(llmstream, signalr, connect):
+    assert parse(llmstream, records({}, {"type": 6}, COMPLETED), signalr).complete
+    assert parse(llmstream, ENDED, connect).complete
+
+
+@pytest.mark.parametrize("paths", [("2", "2.1"), ("2.1", "2"), ("2.1", "2.1.3"), ("1.2.3", "1")])
+def test_field_numbers_that_lead_into_another_path(llmstream, connect, paths):
+    """A field is text, or a message with fields."""
+    with pytest.raises(ValueError, match="path"):
+        connect(text=paths[0], reasoning=paths[1])
+    connect(text="2.1", reasoning="2.2", model="3")
+    connect(text="2.1", reasoning="2.1")
+
+
+def test_text_that_is_none_is_a_violation(llmstream, connect, signalr):
+    streams = [
+        (envelope(field(1, 5)) + ENDED, lambda: connect(text="1")),
+        (envelope(b'{"t":5}') + ENDED, lambda: connect(text="t")),
+        (envelope(b'{"t":{"a":"b"}}') + ENDED, lambda: connect(reasoning="t")),
+        (records({}, item(text=["a"]), COMPLETED), lambda: signalr(text="item.text")),
+    ]
+    for data, dialect in streams:
+        assert [v.requirement for v in parse(llmstream, data, dialect).violations] == ["L-PAYLOAD"]
+        assert transcoded(llmstream, data, dialect)[1].error is not None
+    data = records({}, item(text=None), item(text="a"), COMPLETED)
+    assert parse(llmstream, data, lambda: signalr(text="item.text")).violations == []
+
+
+def test_they_are_reached_by_name(llmstream, connect, signalr):
+    dialects = import_module("llmstream.dialects")
+    assert (dialects.Connect, dialects.SignalR) == (connect, signalr)
+    with pytest.raises(AttributeError):
+        dialects.Telnet  # noqa: B018

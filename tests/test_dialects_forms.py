@@ -56,6 +56,7 @@ class Engine:
             if found is not None:
                 return self.give(form, *found), True
         events = self.dialect.translate(payload, event)
+        self.index = -1  # what it made of the payload may have ended the run of fragments
         self.started = self.started or any(e.type == "stream.start" for e in events)
         return events, False
 

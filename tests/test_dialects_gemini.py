@@ -378,3 +378,132 @@ def test_a_call_that_was_cut_while_it_grew_says_so(llmstream):
     [event] = [event for event in parser.close() if event.type == "tool.call"]
     assert event.extensions["gemini:invalid_arguments"] is True
     assert not parser.complete
+
+
+# Calls that were cut, and reasons that came too early
+
+
+def cut_call(llmstream, *payloads):
+    """The only call of a stream, as (arguments, whether it is marked), and what the stream reports."""
+    events, parser = read(llmstream, *payloads)
+    [call] = [event for event in events if isinstance(event, llmstream.ToolCall)]
+    marked = call.extensions.get("gemini:invalid_arguments") is True
+    return (call.arguments, marked), [violation.requirement for violation in parser.violations]
+
+
+@pytest.mark.parametrize("reason", ["STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", "OTHER"])
+@pytest.mark.parametrize("more", [True, False])
+def test_a_string_that_goes_on_leaves_no_whole_call(llmstream, reason, more):
+    """The vendor said that the string goes on, and it did not: whatever ended it, what came is a part of it."""
+    pieces = [growing(name="rm"), growing(at("$.path", more=True, stringValue="/home/me/pro"), more=more)]
+    found, violations = cut_call(llmstream, *pieces, chunk(finish=reason))
+    assert found == ('{"path":"/home/me/pro"}', True)
+    assert violations == ["R5.3.4-4"]
+
+
+def test_a_string_that_goes_on_within_arrays_and_objects(llmstream):
+    pieces = [growing(at("$.a[0].b", more=True, stringValue="x"), at("$.c", numberValue=1), name="rm")]
+    assert cut_call(llmstream, *pieces, chunk(finish="STOP"))[0] == ('{"a":[{"b":"x"}],"c":1}', True)
+
+
+def test_the_next_call_does_not_close_a_string(llmstream):
+    pieces = [growing(at("$.path", more=True, stringValue="/"), name="rm"), chunk({"functionCall": {"name": "g"}})]
+    events, _ = read(llmstream, *pieces, chunk(finish="STOP"))
+    marks = [e.extensions for e in events if isinstance(e, llmstream.ToolCall)]
+    assert marks == [{"gemini:invalid_arguments": True}, {}]
+
+
+@pytest.mark.parametrize("pieces", [[], [at("$.path", stringValue="/")], [at("$.path", numberValue=1)]])
+@pytest.mark.parametrize(("reason", "marked"), [("MAX_TOKENS", True), ("SAFETY", True), ("STOP", False)])
+def test_a_call_that_goes_on_is_cut_by_all_but_a_good_end(llmstream, pieces, reason, marked):
+    """Further arguments were to come."""
+    stream = [growing(*pieces, name="rm"), chunk(finish=reason)]
+    assert cut_call(llmstream, *stream)[0][1] is marked
+    for transcoder in (llmstream.Transcoder("gemini"), llmstream.StreamTranslator("openai", "gemini")):
+        transcoder.feed(body(*stream))
+        transcoder.close()
+        assert transcoder.complete is not marked
+
+
+@pytest.mark.parametrize("shapes", [True, False])
+@pytest.mark.parametrize("parts", [(), ("",)])
+@pytest.mark.parametrize(
+    ("reason", "meaning"), [("SAFETY", "content_filter"), ("MAX_TOKENS", "max_tokens"), ("STOP", "end_turn")]
+)
+@pytest.mark.parametrize("before", ["a", "ab", "abc"])
+def test_the_last_reason_counts(llmstream, before, reason, meaning, parts, shapes):
+    """Of a vendor that gives one with every piece of text, the one that came last is that of the answer."""
+    pieces = [chunk(text(words), finish="STOP") for words in before]
+    stream = body(*pieces, chunk(*map(text, parts), finish=reason))
+    result = llmstream.parse(stream, dialect="gemini", shapes=shapes)
+    assert (result.text, result.stop_reasons, result.vendor_stop_reasons) == (before, {0: meaning}, {0: reason})
+    assert result.complete
+    transcoder = llmstream.Transcoder("gemini", shapes=shapes)
+    transcoder.feed(stream)
+    transcoder.close()
+    assert (transcoder.stop_reasons, transcoder.complete) == ({0: meaning}, True)
+
+
+def test_another_reason_after_one_that_was_told(llmstream):
+    """The first is with the caller already; the second is told too, and that there were two."""
+    stream = [chunk(text("x")), chunk(text("a"), finish="STOP"), chunk(finish="SAFETY"), chunk(finish="SAFETY")]
+    result = llmstream.parse(body(*stream), dialect="gemini")
+    assert (result.stop_reasons, result.vendor_stop_reasons) == ({0: "content_filter"}, {0: "SAFETY"})
+    assert [violation.requirement for violation in result.violations] == ["R5.3-2"]
+    output = b"".join(llmstream.transcode([body(*stream)], dialect="gemini"))
+    assert llmstream.check(output).ok
+    assert "content_filter" in llmstream.parse(output).stop_reasons.values()
+    assert llmstream.parse(body(*stream[:2], chunk(finish="STOP")), dialect="gemini").violations == []
+
+
+def test_calls_after_a_reason(llmstream):
+    """They are what the turn ended for, whatever was said with the text before."""
+    call = {"functionCall": {"name": "f", "args": {"a": 1}}}
+    for before in ([chunk(text("Let me"), finish="STOP")], [chunk(text("Let")), chunk(text(" me"), finish="STOP")]):
+        result = llmstream.parse(body(*before, chunk(call, finish="STOP")), dialect="gemini")
+        assert (result.stop_reasons, result.complete) == ({0: "tool_use"}, True)
+        assert [call.name for call in result.tool_calls] == ["f"]
+        cut = llmstream.parse(body(*before, chunk(call)), dialect="gemini")
+        assert not cut.complete
+        begun = llmstream.parse(body(*before, growing(name="f")), dialect="gemini")
+        assert not begun.complete
+
+
+@pytest.mark.parametrize("shapes", [True, False])
+def test_text_after_a_reason_that_was_told(llmstream, shapes):
+    """The answer goes on, and so wants another reason."""
+    stream = [chunk(text("a")), chunk(text("b"), finish="STOP"), chunk(text("c"))]
+    result = llmstream.parse(body(*stream), dialect="gemini", shapes=shapes)
+    assert (result.text, result.complete) == ("abc", False)
+    assert [violation.requirement for violation in result.violations] == ["L-STOP", "R5.3.7-2"]
+    result = llmstream.parse(body(*stream, chunk(finish="MAX_TOKENS")), dialect="gemini", shapes=shapes)
+    assert (result.stop_reasons, result.complete) == ({0: "max_tokens"}, True)
+
+
+def test_what_follows_the_text_takes_no_reason_back(llmstream):
+    """Neither what is said about the text nor a signature is more of it."""
+    grounded = {"candidates": [{"index": 0, "groundingMetadata": {"x": 1}}]}
+    for last in (grounded, chunk(text("", thoughtSignature="s")), chunk(text(""))):
+        for before in ([chunk(text("a"), finish="STOP")], [chunk(text("a")), chunk(text("b"), finish="STOP")]):
+            assert llmstream.parse(body(*before, last), dialect="gemini").complete
+
+
+def test_reasons_that_are_held_back_are_bounded(llmstream):
+    """Those of 2,000 candidates with a message of 12,000 characters each, of which none is dropped."""
+    import tracemalloc
+
+    parser = llmstream.Parser("gemini")
+    tracemalloc.start()
+    try:
+        stops = 0
+        for index in range(2_000):
+            candidate = {"index": index, "content": {"parts": [text("x")]}, "finishReason": "STOP"}
+            candidate["finishMessage"] = f"{index:06}" * 2_000
+            events = parser.feed(body({"candidates": [candidate]}))
+            stops += sum(isinstance(event, llmstream.ContentStop) for event in events)
+        assert tracemalloc.get_traced_memory()[0] < 4 * 2**20
+    finally:
+        tracemalloc.stop()
+    stops += sum(isinstance(event, llmstream.ContentStop) for event in parser.close())
+    assert stops == 2_000
+    assert parser.complete

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "write-a-provider.md"
@@ -19,3 +20,11 @@ def test_the_example(llmstream):
     parser = llmstream.Parser(names["Example"])
     assert parser.feed_text(shapes) == "Hello" + "a" * 50
     assert parser.shape_hits >= 45
+
+
+def test_the_names_of_providers_are_listed(llmstream):
+    text = (GUIDE.parents[1] / "providers.md").read_text(encoding="utf-8")
+    [paragraph] = [each for each in text.split("\n\n") if each.startswith("Providers that stream a format of others")]
+    dialects = import_module("llmstream.dialects")
+    names = {name for variants in dialects.VARIANTS.values() for name in variants}
+    assert set(re.findall(r"`([a-z-]+)`", paragraph)) == names | dialects.VARIANTS.keys()

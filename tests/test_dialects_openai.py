@@ -550,3 +550,88 @@ def test_an_end_mark_without_its_blank_line_after_all_stop_reasons(llmstream):
     parser.feed(chunk % b"" + b"data: [DONE]\n")
     parser.close()
     assert not parser.complete
+
+
+# Calls whose names come in pieces, twice or not at all
+
+
+def named(*pieces, legacy=False, **first):
+    """The deltas of a call: (name, arguments) each, None for what is not there."""
+    found = []
+    for at, (name, arguments) in enumerate(pieces):
+        function = {"name": name, "arguments": arguments}
+        function = {key: value for key, value in function.items() if value is not None}
+        call = {"index": 0, "function": function, **(first if not at else {})}
+        found.append({"function_call": function} if legacy else {"tool_calls": [call]})
+    return found
+
+
+@pytest.mark.parametrize("same_id", [True, False])
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [("get_", None), ("weather", "{}")],
+        [("get_", ""), ("wea", ""), ("ther", None), (None, "{"), (None, "}")],
+        [("get_weather", ""), ("get_weather", "{"), ("get_weather", "}")],
+        [("get_weather", None), ("get_weather", None), ("", "{}")],
+    ],
+)
+def test_a_name_in_pieces_or_repeated_is_that_of_one_call(llmstream, pieces, same_id):
+    """As the vendor's own library puts it together, but for a name that every piece repeats."""
+    choices = {
+        "id at first": named(*pieces, id="x"),
+        "legacy": named(*pieces, legacy=True),
+        "no id": named(*pieces),
+    }
+    if same_id:
+        choices["id at first"] = [named(each, id="x")[0] for each in pieces]
+    for how, deltas in choices.items():
+        payloads = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+        payloads.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+        data = b"".join(b"data: " + json.dumps(payload).encode() + b"\n\n" for payload in payloads)
+        result = llmstream.parse(data + b"data: [DONE]\n\n", dialect="openai")
+        found = [(call.name, call.arguments) for call in result.tool_calls]
+        assert found == [("get_weather", "{}")], how
+        assert not result.violations
+
+
+def test_another_name_after_the_arguments_is_another_call(llmstream):
+    payloads = [{"choices": [{"index": 0, "delta": delta}]} for delta in named(("f", "{}"), ("g", "{}"))]
+    payloads.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    data = b"".join(b"data: " + json.dumps(payload).encode() + b"\n\n" for payload in payloads)
+    assert [call.name for call in llmstream.parse(data, dialect="openai").tool_calls] == ["f", "g"]
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+@pytest.mark.parametrize("reason", ["length", "content_filter", "tool_calls"])
+def test_a_call_that_was_cut_before_its_arguments(llmstream, reason, legacy):
+    """No arguments are none where the turn ended well; where it was cut they were still to come."""
+    payloads = [{"choices": [{"index": 0, "delta": delta}]} for delta in named(("rm", ""), legacy=legacy)]
+    payloads.append({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+    data = b"".join(b"data: " + json.dumps(payload).encode() + b"\n\n" for payload in payloads) + b"data: [DONE]\n\n"
+    [call] = llmstream.parse(data, dialect="openai").tool_calls
+    is_whole = reason == "tool_calls"
+    assert call.arguments == ("{}" if is_whole else "")
+    assert ("openai:invalid_arguments" in call.extensions) is not is_whole
+    for to in (llmstream.Transcoder("openai"), llmstream.StreamTranslator("anthropic", "openai")):
+        to.feed(data)
+        to.close()
+        assert to.complete is is_whole
+
+
+def test_a_call_without_a_name_is_written_by_all_alike(llmstream):
+    payloads = [{"choices": [{"index": 0, "delta": delta}]} for delta in named((None, "{}"), id="a")]
+    payloads.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    data = b"".join(b"data: " + json.dumps(payload).encode() + b"\n\n" for payload in payloads) + b"data: [DONE]\n\n"
+    result = llmstream.parse(data, dialect="openai")
+    assert [(violation.requirement, violation.severity) for violation in result.violations] == [("L-CALL", "warning")]
+    output = b"".join(llmstream.transcode([data], dialect="openai"))
+    assert llmstream.check(output).ok
+    streams = [("llm-stream", output)]
+    for to in ("openai", "anthropic", "gemini"):
+        streams.append((to, b"".join(llmstream.translate_stream(data, to=to, dialect="openai"))))
+        streams.append((to, b"".join(llmstream.translate_stream(output, to=to))))
+    for dialect, stream in streams:
+        found = llmstream.parse(stream, dialect=dialect)
+        assert [(call.name, call.arguments) for call in found.tool_calls] == [("", "{}")], dialect
+        assert found.complete

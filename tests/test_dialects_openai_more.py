@@ -170,6 +170,143 @@ def test_errors(llmstream, payloads, code, message, complete):
     assert (result.error.code, result.error.message, result.complete) == (code, message, complete)
 
 
+MESSAGE = {"type": "message", "content": [{"type": "output_text", "text": "hi"}]}
+CALL = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
+
+
+def whole(kind, index=0, **more):
+    return {"type": f"response.{kind}.done", "output_index": index, **more}
+
+
+def ended_item(index, item):
+    return {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def ended_with(*output):
+    return ended(output=list(output))
+
+
+def everywhere(pieces, whole_text, part, item):
+    """Every choice of the payloads that say the same words: in pieces, as a whole text, part and item."""
+    from itertools import product
+
+    for chosen in product((True, False), repeat=4):
+        payloads = [each for each, is_there in zip((pieces, whole_text, part, item), chosen, strict=True) if is_there]
+        yield [payload for each in payloads for payload in each]
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_words_are_told_once_wherever_they_stand(llmstream, announced):
+    begin = [added(0, "message", content=[])] if announced else []
+    choices = everywhere(
+        [text("h"), text("i")],
+        [whole("output_text", text="hi", content_index=0)],
+        [whole("content_part", part=MESSAGE["content"][0], content_index=0)],
+        [ended_item(0, MESSAGE)],
+    )
+    for payloads in choices:
+        for output in ([MESSAGE], []):
+            if payloads or output:
+                result = parse(llmstream, CREATED, *begin, *payloads, ended_with(*output))
+                assert (result.text, result.stop_reasons, result.complete) == ("hi", {0: "end_turn"}, True)
+                assert not result.violations
+
+
+@pytest.mark.parametrize(("place", "kind"), [("summary", "reasoning_summary"), ("content", "reasoning")])
+def test_thoughts_are_told_once_wherever_they_stand(llmstream, place, kind):
+    item = {"type": "reasoning", place: [{"type": f"{kind}_text", "text": "hm"}]}
+    part = whole("reasoning_summary_part" if place == "summary" else "content_part", part=item[place][0])
+    choices = everywhere(
+        [delta(f"{kind}_text", "h"), delta(f"{kind}_text", "m")],
+        [whole(f"{kind}_text", text="hm", **{f"{place}_index": 0})],
+        [part | {f"{place}_index": 0}],
+        [ended_item(0, item)],
+    )
+    for payloads in choices:
+        result = parse(llmstream, CREATED, added(0, "reasoning"), *payloads, ended_with(item, MESSAGE))
+        assert (result.reasoning, result.text, result.complete) == ("hm", "hi", True)
+
+
+def test_refusals_are_told_once_wherever_they_stand(llmstream):
+    part = {"type": "refusal", "refusal": "no"}
+    choices = everywhere(
+        [delta("refusal", "n"), delta("refusal", "o")],
+        [whole("refusal", refusal="no", content_index=0)],
+        [whole("content_part", part=part, content_index=0)],
+        [done(0, "message", content=[part])],
+    )
+    for payloads in choices:
+        item = {"type": "message", "content": [part]}
+        found = deltas(llmstream, CREATED, added(0, "message"), *payloads, ended_with(item))
+        assert "".join(each.extensions["openai-responses:refusal"] for each in found) == "no"
+
+
+def test_several_parts_that_came_whole(llmstream):
+    parts = [{"type": "output_text", "text": words} for words in ("a", "b", "c")]
+    payloads = [whole("output_text", text=words, content_index=at) for at, words in ((0, "a"), (1, "b"))]
+    item = {"type": "message", "content": parts}
+    for last in ([ended_item(0, item), ended_with(item)], [ended_with(item)]):
+        assert parse(llmstream, CREATED, added(0, "message"), *payloads, *last).text == "abc"
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_calls_are_told_once_wherever_they_stand(llmstream, announced):
+    begin = [added(0, "function_call", call_id="c1", name="f", arguments="")] if announced else []
+    call = {**CALL, "arguments": '{"a":1}'}
+    choices = everywhere(
+        [delta("function_call_arguments", '{"a"'), delta("function_call_arguments", ":1}")],
+        [whole("function_call_arguments", arguments='{"a":1}')],
+        [whole("function_call_arguments", arguments='{"a":1}', name="f", call_id="c1")],
+        [ended_item(0, call)],
+    )
+    for payloads in choices:
+        for output in ([call], [{**call, "call_id": "other"}], []):
+            if output or any("item" in payload for payload in payloads):
+                result = parse(llmstream, CREATED, *begin, *payloads, ended_with(*output))
+                assert [(c.name, c.arguments) for c in result.tool_calls] == [("f", '{"a":1}')]
+                assert (result.stop_reasons, result.complete) == ({0: "tool_use"}, True)
+                assert not result.violations
+
+
+def test_a_call_that_stands_only_in_the_whole_response(llmstream):
+    for pieces in ([text("hi")], [added(0, "message"), text("hi")], [ended_item(0, MESSAGE)]):
+        result = parse(llmstream, CREATED, *pieces, ended_with(MESSAGE, CALL))
+        assert (result.text, [c.id for c in result.tool_calls]) == ("hi", ["c1"])
+        assert result.stop_reasons == {0: "end_turn", 1: "tool_use"}
+    custom = {"type": "custom_tool_call", "call_id": "c2", "name": "sql", "input": "SELECT 1"}
+    result = parse(llmstream, CREATED, ended_item(0, CALL), ended_with(CALL, custom))
+    assert [(c.id, c.name, c.arguments) for c in result.tool_calls] == [("c1", "f", "{}"), ("c2", "sql", "SELECT 1")]
+
+
+def test_a_message_that_stands_only_in_the_whole_response(llmstream):
+    more = {"type": "message", "content": [{"type": "output_text", "text": "more"}]}
+    result = parse(llmstream, CREATED, added(0, "message"), text("hi"), ended_with(MESSAGE, more))
+    assert (result.text, result.complete) == ("himore", True)
+
+
+def test_items_of_other_numbers_are_not_told_again(llmstream):
+    """Servers that give every item the number 0, or count otherwise than in the whole response."""
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
+    for pieces in (
+        [text("hi")],
+        [added(0, "message"), text("hi")],
+        [text("hi", 5)],
+        [added(0, "message"), text("hi", 3)],
+    ):
+        result = parse(llmstream, CREATED, *pieces, ended_with(thought, MESSAGE))
+        assert (result.text, result.complete) == ("hi", True)
+    call = added(0, "function_call", call_id="c1", name="f"), delta("function_call_arguments", "{}")
+    result = parse(llmstream, CREATED, text("hi"), *call, ended_with(thought, MESSAGE, CALL))
+    assert (result.text, [c.id for c in result.tool_calls]) == ("hi", ["c1"])
+
+
+def test_what_was_told_is_kept_within_bounds(llmstream):
+    payloads = [whole("output_text", text="a", content_index=at) for at in range(5000)]
+    result = parse(llmstream, CREATED, *payloads, ended())
+    assert len(result.text) == 4096
+    assert [violation.requirement for violation in result.violations] == ["L-BLOCKS"]
+
+
 def test_a_cut_response_is_incomplete(llmstream):
     assert not parse(llmstream, CREATED, text("a"), done(0, "message", content=[])).complete
 

@@ -125,3 +125,71 @@ def test_the_contract_is_abstract(llmstream):
         framing.feed(b"")
     with pytest.raises(NotImplementedError):
         framing.close()
+
+
+# Lines that are no values, among lines that are
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"proxy note",
+        b"503 {}",
+        b'"text"',
+        b"<html>{</html>",
+        b'{"b":"cut',
+        b'{"b":"cut\\',
+        b'{"b":"cut\\"',
+        b'{"b":{"c":1',
+        b'{"b":1',
+        b'{"b":"x"',
+        b'{"b":[{}',
+        b"}",
+    ],
+)
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\n\n"])
+def test_a_bad_line_is_handed_on_and_the_next_is_read(json_values, bad, end):
+    stream = end.join([b'{"a":1}', bad, b'{"c":{"d":[]}}', b'{"e":"\xc3\xa9"}', b""])
+    for chunks in splits.every_way(stream):
+        values, broken, unfinished = read(json_values, chunks)
+        assert (broken, unfinished) == (False, False)
+        assert [value.strip() for value in values] == [b'{"a":1}', bad, b'{"c":{"d":[]}}', b'{"e":"\xc3\xa9"}']
+
+
+def test_a_bad_line_without_an_end(json_values):
+    for chunks in splits.every_way(b'{"a":1}\nnote'):
+        assert read(json_values, chunks) == ([b'{"a":1}'], True, False)
+
+
+@pytest.mark.parametrize("indent", [None, 0, 1, 4])
+def test_values_of_several_lines_are_no_bad_lines(json_values, indent):
+    import json
+
+    value = {"a": [{"b": {}}, {}, [{}]], "c": {"d": "}\\n{"}, "e": [[], {"f": 1}]}
+    text = json.dumps(value, indent=indent).encode()
+    for chunks in splits.some_ways(text + b"\n" + text):
+        assert read(json_values, chunks) == ([text, text], False, False)
+
+
+def test_a_bad_line_is_bounded(llmstream, json_values):
+    for bad in (b"x" * 200, b'{"b":"' + b"x" * 200):
+        for chunks in splits.some_ways(b'{"a":1}\n' + bad + b'\n{"b":2}'):
+            framing = json_values.JSONFraming(100)
+            with pytest.raises(llmstream.EventTooLargeError):
+                feed_all(framing, chunks, [])
+            assert framing.broken
+
+
+def test_the_answer_goes_on_after_a_bad_line(llmstream):
+    """A violation, and no whole answer: what the line was is not known."""
+    first, last = b'{"model":"m","response":"x","done":false}\n', b'{"model":"m","response":"y","done":false}\n'
+    end = b'{"model":"m","response":"","done":true,"done_reason":"stop"}\n'
+    for bad in (b"proxy note\n", b'{"model":"m","response":"cut\n', b'{"model":"m","response":"z","done":false\n'):
+        stream = first + bad + last + end
+        result = llmstream.parse(stream, dialect="ollama")
+        assert (result.text, result.complete) == ("xy", True)
+        assert [violation.requirement for violation in result.violations] == ["R5.1-3"]
+        transcoder = llmstream.Transcoder("ollama")
+        transcoder.feed(stream)
+        transcoder.close()
+        assert not transcoder.complete

@@ -120,3 +120,15 @@ def test_where_no_payload_came_auto_has_no_candidates_to_list(llmstream, data):
     assert not result.complete
     assert "R5.3.7-2" in found
     assert found["L-DIALECT"] == "no known dialect fits"
+
+
+@pytest.mark.parametrize("shapes", [True, False])
+@pytest.mark.parametrize("before", [1, 2, 5])
+def test_text_after_a_reason_takes_it_back_however_it_is_read(llmstream, before, shapes):
+    pieces = [sse(generated(f"{at}")) for at in range(before)]
+    data = b"".join([*pieces, sse(generated("b", "STOP")), sse(generated("c"))])
+    result = llmstream.parse(data, dialect="gemini", shapes=shapes)
+    assert result.text.endswith("bc")
+    assert not result.complete
+    assert "L-STOP" in [violation.requirement for violation in result.violations]
+    assert llmstream.parse(data + sse(generated("d", "STOP")), dialect="gemini", shapes=shapes).complete

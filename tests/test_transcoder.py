@@ -264,8 +264,46 @@ def test_choices_are_blocks(llmstream):
         ]
     )
     output, transcoder = written(llmstream, data + DONE, "openai")
-    assert text(output) == {0: "ac", 1: "b"}
+    assert text(output) == {0: "ac"}
     assert transcoder.stop_reasons == {0: "max_tokens", 1: "end_turn"}
+    others = [event for event in read(output) if event.get("index") == 1]
+    assert others == [
+        {
+            "type": "content.delta",
+            "index": 1,
+            "delta": {"text": ""},
+            "extensions": {"llmstream:choice": 1, "llmstream:text": "b"},
+        },
+        {
+            "type": "content.stop",
+            "index": 1,
+            "stop_reason": "end_turn",
+            "extensions": {"openai:stop_reason": "stop", "llmstream:choice": 1},
+        },
+    ]
+
+
+@pytest.mark.parametrize("reasoning", ["extensions", "drop"])
+def test_other_choices_are_not_read_as_the_answer(llmstream, reasoning):
+    """R5.3.2-4: a reader joins what delta.text has, of all blocks, and there is one answer."""
+    words = [("The ", "hm"), ("A ", "oh"), ("cat", ""), ("dog", ""), (" sat", ""), ("x" * 2**21, "y" * 2**21)]
+    data = b"".join(
+        openai_chunk({"content": said, "reasoning_content": thought}, index=at % 2)
+        for at, (said, thought) in enumerate(words)
+    )
+    data += openai_chunk({}, "length", index=1) + openai_chunk({}, "stop", index=0) + DONE
+    output, transcoder = written(llmstream, data, "openai", reasoning=reasoning)
+    assert transcoder.complete
+    assert transcoder.left_out == 0
+    assert llmstream.check(output).ok
+    result = llmstream.parse(output)
+    assert result.text == result.texts[0] == "".join(llmstream.iter_text(output)) == "The cat sat"
+    others = [event["extensions"] for event in read(output) if event["type"] == "content.delta" and event["index"] == 1]
+    assert all(each["llmstream:choice"] == 1 for each in others)
+    assert "".join(each.get("llmstream:text", "") for each in others) == "A dog" + "x" * 2**21
+    kept = "oh" + "y" * 2**21 if reasoning == "extensions" else ""
+    assert "".join(each.get("llmstream:reasoning", "") for each in others) == kept
+    assert not any("openai:reasoning" in each for each in others)
 
 
 def test_every_block_is_stopped_where_the_vendor_ends_without_a_reason(llmstream):
@@ -293,12 +331,12 @@ def test_content_after_a_stop_goes_on_in_a_new_block(llmstream):
         ]
     )
     output, transcoder = written(llmstream, data + DONE, "openai")
-    assert text(output) == {0: "a", 1: "bd", 2: "c"}
+    assert text(output) == {0: "a", 1: "bd"}
     assert [event.get("extensions") for event in read(output) if event["type"] == "content.delta"] == [
         None,
         {"llmstream:index": 0},
         {"openai:reasoning": "Hm"},
-        {"llmstream:index": 1, "llmstream:choice": 1},
+        {"llmstream:index": 1, "llmstream:choice": 1, "llmstream:text": "c"},
         None,
     ]
     assert transcoder.stop_reasons == {0: "max_tokens", 1: "max_tokens", 2: "end_turn"}
@@ -308,7 +346,11 @@ def test_content_after_a_stop_goes_on_in_a_new_block(llmstream):
 def test_an_index_at_the_end_of_the_numbers(llmstream):
     last = 2**63 - 1
     data = openai_chunk({"content": "a"}, "stop", index=last) + openai_chunk({"content": "b"}, index=last) + DONE
-    assert text(written(llmstream, data, "openai")[0]) == {last: "a", 0: "b"}
+    output = written(llmstream, data, "openai")[0]
+    deltas = [event for event in read(output) if event["type"] == "content.delta"]
+    assert text(output) == {}
+    assert {each["index"]: each["extensions"]["llmstream:text"] for each in deltas} == {last: "a", 0: "b"}
+    assert {each["extensions"]["llmstream:choice"] for each in deltas} == {last}
 
 
 def test_extensions_after_a_stop_wait_for_the_end(llmstream):
@@ -331,7 +373,7 @@ def test_more_blocks_than_a_stream_can_have_is_an_error(llmstream):
     data = b"".join(openai_chunk({"content": "a"}, index=index) for index in range(4200))
     output, transcoder = written(llmstream, data + DONE, "openai")
     assert kinds(output)[-2:] == ["error", "stream.end"]
-    assert len(text(output)) == 4096
+    assert kinds(output).count("content.delta") == 4096
     transcoder = llmstream.Transcoder("openai")
     transcoder.feed(data)
     assert transcoder.ended
@@ -352,7 +394,7 @@ def test_arguments_that_are_no_json_are_no_tool_call(llmstream):
     carried = read(output)[1]
     assert carried["delta"] == {"text": ""}
     assert carried["extensions"]["openai:tool_call"] == {"id": "call_1", "name": "f", "arguments": '{"a":'}
-    assert text(output) == {1: "after"}
+    assert [e["extensions"].get("llmstream:text") for e in read(output) if e.get("index") == 1] == ["after"]
     assert read(output)[-2] == {
         "type": "error",
         "code": "internal_error",
@@ -983,9 +1025,8 @@ def test_of_several_choices_one_is_the_answer(llmstream, dialect):
     assert [event["index"] for event in events if event["type"] == "tool.call"] == [0]
     others = [event for event in events if event.get("index")]
     marks = [(event["index"], event.get("extensions", {}).get("llmstream:choice")) for event in others]
-    first = {index: next(mark for at, mark in marks if at == index) for index in (1, 2)}
-    assert first == {1: 1, 2: 2}
-    assert [mark for _, mark in marks if mark is not None] == [1, 2]
+    assert {index for index, _ in marks} == {1, 2}
+    assert all(index == mark for index, mark in marks)
     calls = [event["extensions"].get(f"{dialect}:tool_call") for event in others if "extensions" in event]
     assert [found["name"] for found in calls if found] == ["f", "f"]
     assert not any("llmstream:choice" in event.get("extensions", {}) for event in events if not event.get("index"))

@@ -86,8 +86,8 @@ def test_a_whole_stream(llmstream):
         assert transcoder.complete == is_complete, row["file"]
         assert transcoder.left_out == 0, row["file"]
 
-        # Choices are blocks, of which number 0 is the answer; else all blocks are.
-        events = [event for event in read(output) if row["choices"] <= 1 or event.get("index", 0) == 0]
+        # What all blocks have is the answer, which is choice number 0 where there are several.
+        events = read(output)
         assert digest("".join(piece for _, piece in pieces(events))) == row["text_sha256"], row["file"]
         if is_complete:
             assert calls(events) == list(expected_calls(row)), row["file"]
@@ -97,6 +97,24 @@ def test_a_whole_stream(llmstream):
         assert warned <= {"R5.3.5-3"}, row["file"]
         assert bool(warned) == (transcoder.usage is None and transcoder.error is None), row["file"]
     handed.handed("captures", [row["file"] for row, _, _ in captures()])
+
+
+def test_several_choices(llmstream):
+    """Every reader of the standard stream gives the text that readers of the vendor's give, and OpenAI's clients get
+    the other choices again."""
+    found = [(row, data) for row, data, is_complete in captures() if row["choices"] > 1 and is_complete]
+    assert len(found) >= 4
+    for row, data in found:
+        source = llmstream.parse(data, dialect=FAMILIES[row["api"]])
+        output, _ = written(llmstream, data, FAMILIES[row["api"]])
+        result = llmstream.parse(output)
+        assert result.text == "".join(llmstream.iter_text(output)) == source.text, row["file"]
+        assert "".join(result.texts.values()) == result.texts.get(0, "") == source.text, row["file"]
+        back = b"".join(llmstream.translate_stream(output, to="openai"))
+        again = llmstream.parse(back, dialect="openai")
+        assert (again.texts, again.stop_reasons) == (source.texts, source.stop_reasons), row["file"]
+        first = llmstream.parse(b"".join(llmstream.translate_stream(output, to="anthropic")), dialect="anthropic")
+        assert (first.text, first.stop_reasons) == (source.text, {0: source.stop_reasons[0]}), row["file"]
 
 
 def calls(events):

@@ -44,16 +44,33 @@ presumption, and `llmstream.dialect_for(content_type=..., path=...)` makes one f
 - where nothing tells, payloads are `UnknownEvent`s, and the violation `L-DIALECT` lists the candidates;
 - a JSON body that is an error page of a server or gateway (`{"detail": "Not Found"}`) is that error.
 
-Connect with protobuf is known by its Content-Type alone.
+Connect with protobuf is known by its Content-Type alone. A chunk of Bedrock's is a model's where it is padded (`p`) or
+has all that the payloads of the model's maker have, and else an agent's, whose text may be JSON like any other.
+
+Providers that stream a format of others have a name of their own for it: `dialect="groq"` reads what `dialect="openai"`
+reads, and its extensions are called `groq:...`. As `openai` those are `alibaba`, `azure`, `cerebras`, `crusoe`,
+`deepseek`, `fireworks`, `github-copilot`, `gpustack`, `groq`, `huggingface`, `hyperbolic`, `litellm`, `lmstudio`,
+`mistral`, `moonshot`, `nebius`, `novita`, `nvidia`, `openrouter`, `perplexity`, `sambanova`, `sglang`, `together`,
+`vllm`, `writer`, `xai`, `zai`; as `gemini` it is `vertexai`, as `connect` they are `cursor` and `windsurf`, and as
+`signalr` it is `microsoft-copilot`.
+
+Under the name of a dialect that is not that of the stream, nothing of the answer may be found. Where payloads came, and
+none was of the dialect's form, that is the violation `L-DIALECT`, and a `Transcoder` ends with an error. `connect` and
+`signalr` carry payloads of any form: [say where the text is](guides/write-a-provider.md#connect-and-signalr), or their
+first message is `L-DIALECT`, and the stream is not complete.
 
 ## When a stream is complete
 
-With the provider's end mark (`[DONE]`, `message_stop`, a last frame), or, where it has none, once every choice that was
-seen has its stop reason. Torn after that, in the middle of an event, a frame or a JSON array, it is not complete, since
-what was lost is not known.
+`complete` says that the stream ended as its protocol says, and nothing else: a provider that fails may end its stream
+well after the error, so test `error` too. A `Transcoder`'s `complete` is both.
+
+It ends with the provider's end mark (`[DONE]`, `message_stop`, a last frame), or, where it has none, once every choice
+that was seen has its stop reason. Torn after that, in the middle of an event, a frame or a JSON array, it is not
+complete, since what was lost is not known.
 
 One exception nothing in the bytes can mend: old Gemini models give `finishReason: STOP` with *every* piece of text,
-and neither token counts nor an end mark. A reason that is followed by more text is taken back, and a warning (`L-STOP`)
+and neither token counts nor an end mark. The last reason is that of the answer. One that is followed by more text or
+by a call is taken back, and a warning (`L-STOP`)
 says that this stream is one of those; but cut exactly between two events, it is to the byte a shorter answer, and looks
 complete. Asked for a JSON array instead of Server-Sent Events (without `alt=sse`), the same models are safe: the array
 has to be closed.

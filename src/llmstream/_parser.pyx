@@ -1351,6 +1351,7 @@ cdef class Parser:
         if result.flags & SCAN_LONE:
             self._record(rules.LONE_SURROGATE)
         value = self._value(base, base_size)
+        self._index = -1  # a dialect may have closed it, and wants to be told of the next fragment
         self._accept(self._call(dialect.translate, (value, event)), data, size)
         return -2
 

@@ -875,6 +875,7 @@ class Parser:
                 if found is not None:
                     self._yield_form(form, found, source, start, stop)
                     return form
+        self._index = -1  # a dialect may have closed it, and wants to be told of the next fragment
         self._accept(self._call(dialect.translate, value, event or None), source, start, stop)
         return None
 

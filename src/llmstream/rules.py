@@ -150,6 +150,8 @@ PARTIAL_USAGE = _warning("L-USAGE", "only one of the two token counts was sent")
 CALL_WITHOUT_NAME = _warning("L-CALL", "a tool call without a name")
 TEXT_AFTER_STOP = _warning("L-STOP", "text after a stop reason: a cut between two events cannot be told from the end")
 BAD_PAYLOAD = _error("L-PAYLOAD", errors.EnvelopeError, "a payload that is not of the dialect's form")
+NOTHING_READ = _error("L-DIALECT", errors.EnvelopeError, "payloads came, and none was of this dialect's form")
+NOT_DECLARED = _error("L-DIALECT", errors.EnvelopeError, "no path says where the text of this format stands")
 
 STREAM = range(NONE + 1, len(_table))
 """The rules of the engine, which every reader checks."""

@@ -14,8 +14,12 @@ from .hints import dialect_for, hint
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
-__all__ = ["Dialect", "dialect_for", "family", "hint"]
+    from .connect import Connect
+    from .signalr import SignalR
+
+__all__ = ["Connect", "Dialect", "SignalR", "dialect_for", "family", "hint"]
 
 FAMILIES = {
     "anthropic": "Anthropic",
@@ -88,6 +92,13 @@ def family(name: str) -> type[Dialect]:
 
     found: type[Dialect] = getattr(import_module(f"{__name__}.{name.replace('-', '_')}"), FAMILIES[name])
     return found
+
+
+def __getattr__(name: str) -> Any:
+    """``Connect`` and ``SignalR``, which a caller makes with paths of its own, as loaded when they are asked for."""
+    if name in ("Connect", "SignalR"):
+        return family(name.lower())
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _loader(of: str, name: str) -> Callable[[], Dialect]:

@@ -24,6 +24,12 @@ __all__ = ["PATHS", "Dialect"]
 
 MAX_NAME = 64
 
+IDLE = ("ping", "keepalive", "keep-alive", "heartbeat")
+"""The ``type`` of payloads that only keep the connection open."""
+
+CUT_SHORT = ("max_tokens", "content_filter")
+"""What a turn stopped for that may have lacked its last words."""
+
 
 class Dialect:
     """How one vendor's payloads become standard events (draft, section 5.3). An instance reads one stream.
@@ -126,6 +132,7 @@ class Dialect:
         self._called: set[int] = set()
         self._reason: tuple[str, Any] | None = None  # the last stop reason and its extension: blocks mostly share one
         self._nameless = 0
+        self._is_understood = self._is_foreign = False
 
     # What the engine calls
 
@@ -192,6 +199,9 @@ class Dialect:
             events += self.usage()
         if ended or self.complete:
             self._ended = True
+            is_empty = not (self._is_understood or events or self._open or self._stopped)
+            if self._is_foreign and is_empty:
+                self.reports.append(rules.NOTHING_READ)
             extensions = self.extensions({"model": self._late_model})
             events.append(StreamEnd(request_id=self._request_id or None, extensions=extensions))
         return self.begin({}, events)
@@ -208,6 +218,8 @@ class Dialect:
         """``events``, after the StreamStart if that is due: with the first of them, the first choice or the model. A
         model that is named only later, with a stop reason or with token counts alone, is ``<name>:model`` in the
         extensions of the end; beside a fragment it is not looked for, as the forms do not."""
+        if not self._is_understood:
+            self.note(payload, events)
         if self._started:
             if not self._model and events and (type(events[0]) is Usage or type(events[-1]) in (ContentStop, Usage)):
                 self._name_late(payload, events)
@@ -223,6 +235,20 @@ class Dialect:
         self._started = True
         model, request_id = self._model or None, self._request_id or None
         return [StreamStart(model=model, created=self._created, request_id=request_id), *events]
+
+    def note(self, payload: Any, events: list[Event]) -> None:
+        """Takes note of whether the stream is of this dialect at all: at its end, that is told where it is not."""
+        if events or self._open or self._stopped:
+            self._is_understood = True
+        elif type(payload) is dict and payload and payload.get("type") not in IDLE:
+            is_own = self.recognises(payload, None) or bool(text(at(payload, self.model)) and not self._is_told_apart)
+            self._is_understood = is_own
+            self._is_foreign = self._is_foreign or not is_own
+
+    @property
+    def _is_told_apart(self) -> bool:
+        """Whether ``recognises`` is this dialect's own."""
+        return getattr(type(self).recognises, "__func__", None) is not Dialect.recognises.__func__  # type: ignore[attr-defined]
 
     def moment(self, payload: Any) -> int | None:
         """When the answer was begun, in Unix seconds; None where the vendor does not say."""
@@ -260,6 +286,9 @@ class Dialect:
         """The open tool calls of a choice or block and its ContentStop, unless that was given before. ``reason`` is the
         vendor's word, "" where the vendor has none but the end: that is no stop after an error. A turn that ended with
         tool calls ended for them (draft, section 4.8)."""
+        meaning = self.meaning(reason)
+        if meaning in CUT_SHORT:
+            self.calls.cut(index)
         events = self.release(index)
         if index in self._stopped or (self._failed and not reason):
             return events
@@ -267,7 +296,6 @@ class Dialect:
         if index in self._open:
             del self._open[index]
             self._stopped.add(index)
-        meaning = self.meaning(reason)
         if meaning == "end_turn" and index in self._called:
             meaning = "tool_use"
         if extras:
@@ -338,7 +366,7 @@ class Dialect:
             return self.delta(call.index, extras={call.kind: use})
         if call.kind == "custom":
             call.extras["custom"] = True
-        elif not arguments and not self._cut:
+        elif not (arguments or call.broken or self._cut):
             arguments = "{}"
         elif call.broken or not payload.is_json(arguments):
             self.reports.append(rules.ARGUMENTS_NOT_JSON)

@@ -50,12 +50,14 @@ ERROR_CODES = {
     "throttlingException": "rate_limited",
     "serviceQuotaExceededException": "rate_limited",
     "internalServerException": "internal_error",
+    "internalFailure": "internal_error",
     "modelStreamErrorException": "internal_error",
     "modelErrorException": "internal_error",
     "modelTimeoutException": "internal_error",
     "dependencyFailedException": "internal_error",
     "badGatewayException": "internal_error",
     "serviceUnavailableException": "overloaded",
+    "serviceUnavailable": "overloaded",
     "modelNotReadyException": "overloaded",
 }
 
@@ -268,7 +270,7 @@ class Bedrock(Dialect):
     def recognises(cls, payload: dict[str, Any], event: str | None) -> bool:
         if type(payload.get("bytes")) is str:
             inner = unwrapped(payload["bytes"])
-            return inner is not None and _maker(inner) is not None
+            return inner is not None and _is_certain(payload, inner)
         kind = event or ""
         return kind in EVENTS[:-1] or kind.startswith(("exception:", "error:")) or Converse.recognises(payload, event)
 
@@ -303,6 +305,26 @@ def _maker(payload: dict[str, Any]) -> type[Dialect] | None:
     return next((each for each in MAKERS if each.recognises(payload, None)), None)
 
 
+def _is_certain(payload: dict[str, Any], inner: dict[str, Any]) -> bool:
+    """Whether a chunk is surely that of a model, and not an agent's, whose text may be JSON as well: it is padded, or
+    it has all that the payloads of the model's maker have."""
+    maker = _maker(inner)
+    if maker is None or "attribution" in payload:
+        return False
+    beside = CERTAIN.get(maker, ())
+    outputs = items(inner.get("outputs")) if maker is Mistral else [inner]
+    return "p" in payload or any(all(name in members(each) for name in beside) for each in outputs)
+
+
+CERTAIN: dict[type[Dialect], tuple[str, ...]] = {
+    AnthropicComplete: ("stop_reason",),
+    Llama: ("generation_token_count", "stop_reason"),
+    Titan: ("index", "totalOutputTextTokenCount"),
+    Mistral: ("text", "stop_reason"),
+}
+"""What the first payloads of a maker have beside that by which they are recognised."""
+
+
 def unwrapped(data: str) -> dict[str, Any] | None:
     """The JSON object in the ``bytes`` of a chunk; None where there is none."""
     try:
@@ -317,8 +339,6 @@ def failure(payload: dict[str, Any], event: str | None) -> failures.Failure | No
     kind, colon, code = (event or "").partition(":")
     if colon and kind in ("exception", "error"):
         found = failures.read(payload)
-        code = code[:1].lower() + code[1:]
-        return failures.Failure(
-            [ERROR_CODES.get(code, code), *found.words], found.message or text(payload.get("originalMessage")), code
-        )
+        known = ERROR_CODES.get(code[:1].lower() + code[1:], code)
+        return failures.Failure([known, *found.words], found.message or text(payload.get("originalMessage")), code)
     return failures.find(payload) or failures.plain(payload)

@@ -14,6 +14,9 @@ PIECES = 1000
 CALL_COST = 1024
 """What an open call costs beside its text, in characters, so that the limit bounds the number of calls as well."""
 
+MAX_NAME = 1024
+"""Characters of a name that came in pieces."""
+
 
 class Call:
     """A tool call under way: its ``id`` and ``name`` ("" where the vendor gave none), the pieces of its arguments, the
@@ -34,6 +37,11 @@ class Call:
         self.cost = CALL_COST
 
     @property
+    def has_arguments(self) -> bool:
+        """Whether anything of the arguments came."""
+        return bool(self.pieces or self.runs or self.default)
+
+    @property
     def arguments(self) -> str:
         """The arguments exactly as they came."""
         return "".join(self.runs + self.pieces) or self.default
@@ -43,8 +51,9 @@ class Calls:
     """The open calls of a stream, by the index of their choice or block and by their number within it.
 
     Vendors leave numbers out, send null, or give every call the number 0. So a piece goes to the open call of its
-    number; one with another id, or with another name and no id, opens a new call in its place; and one with neither
-    number nor id nor name goes to the latest call, if that had no number either.
+    number; one with another id opens a new call in its place, and so does one with another name and no id once there
+    are arguments: before them it is the next piece of the name. One with neither number nor id nor name goes to the
+    latest call, if that had no number either.
 
     At most ``limit`` characters are held; what is over it is dropped and ``too_large`` is set.
     """
@@ -74,8 +83,8 @@ class Calls:
         if id and not call.id and self.charge(call, len(id)):
             call.id = id
             self._known[index][id] = call
-        if name and not call.name and self.charge(call, len(name)):
-            call.name = name
+        if name and _takes_name(call, name) and self.charge(call, len(name)):
+            call.name += name
         return call
 
     def append(self, call: Call, text: str) -> None:
@@ -94,6 +103,17 @@ class Calls:
         self._size += size
         call.cost += size
         return True
+
+    def takes(self, index: int, id: str) -> bool:
+        """Whether the latest open call of a choice or block may be the one with this id."""
+        calls = self._open.get(index)
+        return calls is not None and (not id or calls[-1].id in ("", id))
+
+    def cut(self, index: int) -> None:
+        """The choice or block was cut short: its latest call, if its arguments were still to come, is ``broken``."""
+        calls = self._open.get(index)
+        if calls and not calls[-1].arguments:
+            calls[-1].broken = True
 
     def take(self, index: int) -> list[Call]:
         """The open calls of a choice or block, in the order of their beginning; they are no longer open."""
@@ -117,6 +137,12 @@ class Calls:
             return last if not number and (call is None or not last.numbered) else call
         if call is None or (id and call.id and call.id != id):
             return None
-        if not id and call.name and call.name != name:
+        if not id and call.name not in ("", name) and not _takes_name(call, name):
             return None
         return call
+
+
+def _takes_name(call: Call, name: str) -> bool:
+    """Whether this may be the name of a call or its next piece. A name that is repeated is none."""
+    is_next = name != call.name and not call.has_arguments and len(call.name) + len(name) <= MAX_NAME
+    return is_next or not call.name

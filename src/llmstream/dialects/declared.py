@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from .. import rules
 from ..declaration import Delta, parse_path
 from .base import PATHS, Dialect
+from .values import at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ __all__ = ["Declared"]
 class Declared(Dialect):
     """A dialect that takes its paths when it is made, as ``Dialect`` takes them when it is subclassed. ``text`` and the
     others are paths; ``stop_reasons`` are the vendor's words and the draft's. Where a path has text, that is read,
-    whatever else the payload is.
+    whatever else the payload is. Without a path for text or reasoning nothing of an answer can be read: its first
+    message is then a violation (``L-DIALECT``), and the stream is not complete.
 
     A maker of it is a dialect, as an instance is for one stream: ``Parser(lambda: SignalR(text="item.text"))``.
     """
@@ -46,6 +49,7 @@ class Declared(Dialect):
         self, name: str | None = None, *, stop_reasons: Mapping[str, str] | None = None, **paths: Unpack[Paths]
     ) -> None:
         super().__init__(name)
+        self._is_undeclared = False
         self._meanings = {"": "end_turn", **(stop_reasons or {})}
         for member, path in paths.items():
             if member not in PATHS:
@@ -71,6 +75,22 @@ class Declared(Dialect):
 
     def meaning(self, reason: str) -> str:
         return self._meanings.get(reason, reason)
+
+    def translate(self, payload: dict[str, Any], event: str | None) -> list[Event]:
+        for path in (self.text, self.reasoning):
+            found = at(payload, path)
+            if found is not None and type(found) is not str:
+                self.reports.append(rules.BAD_PAYLOAD)
+        return super().translate(payload, event)
+
+    def note(self, payload: Any, events: list[Event]) -> None:
+        self._is_understood = True  # its payloads are of any form
+
+    def message(self) -> None:
+        """A message came that may be a part of the answer."""
+        if not (self.text or self.reasoning or self._is_undeclared):
+            self._is_undeclared = True
+            self.reports.append(rules.NOT_DECLARED)
 
     def ended(self) -> list[Event]:
         """The end of the stream: its open blocks end with it, unless it failed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..declaration import Delta
 from ..framing.json_values import JSONFraming
-from ..rules import MAX_BLOCKS, TEXT_AFTER_STOP
+from ..rules import MAX_BLOCKS, SECOND_STOP, TEXT_AFTER_STOP
 from . import failures
 from .base import Dialect
 from .partial_args import PartialArguments
@@ -12,7 +12,7 @@ from .values import at, compact, items, members, number, text, unix_time, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any, ClassVar
 
     from .._backend import Event
@@ -36,6 +36,15 @@ METADATA = ("citationMetadata", "groundingMetadata", "urlContextMetadata", "logp
 
 UNSPECIFIED = ("0", "FINISH_REASON_UNSPECIFIED", "BLOCK_REASON_UNSPECIFIED")
 """Enums that say nothing."""
+
+WHOLE = ("end_turn", "tool_use")
+"""What a turn ended for that left no call unfinished."""
+
+MAX_HELD = 2**16
+"""Characters of stop reasons and their messages that are held back in all."""
+
+MAX_TOLD = 64
+"""Characters of a stop reason by which it is known again."""
 
 
 def _forms() -> Iterator[Delta]:
@@ -104,7 +113,9 @@ class Gemini(Dialect):
         super().__init__(name)
         self._growing: dict[int, tuple[Call, PartialArguments]] = {}
         self._spoken: set[int] = set()
-        self._held: dict[int, list[Event]] = {}
+        self._held: dict[int, tuple[str, str]] = {}  # index -> stop reason and message
+        self._held_size = 0
+        self._told: dict[int, str] = {}  # index -> the stop reason that was delivered
         self._repeats = False
 
     @classmethod
@@ -149,46 +160,94 @@ class Gemini(Dialect):
         self._speak(index)
 
     def finish(self, ended: bool) -> list[Event]:
-        held = [event for events in self._held.values() for event in events]
-        self._held.clear()
-        return held + super().finish(ended)
+        events: list[Event] = []
+        for index in list(self._held):
+            reason, message = self._take_back(index)
+            events += self.stop(index, reason, {"finish_message": message})
+        return events + super().finish(ended)
+
+    def stop(self, index: int, reason: str, extras: Mapping[str, Any] | None = None) -> list[Event]:
+        """As in ``Dialect``; another reason than was given before is told as well, since the last one counts."""
+        self._break_off(index, reason)
+        known = reason[:MAX_TOLD]
+        if index in self._stopped and self._told.get(index, known) != known:
+            self.reports.append(SECOND_STOP)
+            self.reopen(index)
+        events = super().stop(index, reason, extras)
+        if index in self._stopped:
+            self._told[index] = known
+        return events
 
     def _speak(self, index: int) -> None:
         """Text of a candidate came."""
         if len(self._spoken) < MAX_BLOCKS:
             self._spoken.add(index)
-        if self._held.pop(index, None):
+        self._go_on(index)
+
+    def _go_on(self, index: int) -> None:
+        """Text or a call of a candidate came."""
+        if index in self._stopped:
+            # So the reason that came before was not the last.
             if not self._repeats:
                 self._repeats = True
                 self.reports.append(TEXT_AFTER_STOP)
+            if index in self._held:
+                self._take_back(index)
             self.reopen(index)
 
     def _stop(self, index: int, reason: str, message: str, *, first: bool) -> list[Event]:
         """The ContentStop, which is held back where it may have come too early: old models give a reason with every
         piece of text, so one that comes with the first piece counts once no more text follows. Nothing else in their
         payloads tells the last one: neither token counts nor an end mark."""
+        self._break_off(index, reason)
         events = self.release(index)
-        stop = self.stop(index, reason, {"finish_message": message})
-        if not (first or self._repeats):
-            return events + stop
-        self._held[index] = stop
-        return events
+        if first or self._repeats or index in self._held:
+            if index in self._held:
+                self._take_back(index)
+            if self._hold(index, reason, message):
+                return events
+        return events + self.stop(index, reason, {"finish_message": message})
+
+    def _hold(self, index: int, reason: str, message: str) -> bool:
+        """Whether there is room to hold a stop reason back, which counts for ``complete`` meanwhile."""
+        size = len(reason) + len(message)
+        if index not in self._open or self._held_size + size > MAX_HELD:
+            return False
+        del self._open[index]
+        self._stopped.add(index)
+        self._held[index] = reason, message
+        self._held_size += size
+        return True
+
+    def _take_back(self, index: int) -> tuple[str, str]:
+        """The stop reason that was held back of a candidate, which then wants one."""
+        reason, message = self._held.pop(index)
+        self._held_size -= len(reason) + len(message)
+        self.reopen(index)
+        return reason, message
+
+    def _break_off(self, index: int, reason: str) -> None:
+        """A call that goes on is cut by any reason but a good end."""
+        if index in self._growing and self.meaning(reason) not in WHOLE:
+            self._growing[index][1].broken = True
 
     def _candidate(self, position: int, candidate: dict[str, Any]) -> list[Event]:
         index = number(candidate.get("index"))
         index = position if index is None else index
         self.see(index)
+        parts = [part for part in items(members(candidate.get("content")).get("parts")) if type(part) is dict]
+        first = False
+        if any(map(_is_text, parts)):
+            first = index not in self._spoken
+            self._speak(index)
+        elif any(members(part.get("functionCall")) for part in parts):
+            self._go_on(index)
         events: list[Event] = []
-        for part in items(members(candidate.get("content")).get("parts")):
-            if type(part) is dict:
-                events += self._part(index, part)
+        for part in parts:
+            events += self._part(index, part)
         metadata = {name: value for name in METADATA if (value := candidate.get(name))}
         if metadata:
             events.append(self.delta(index, extras=metadata))
-        first = False
-        if any(event.type == "content.delta" for event in events):
-            first = index not in self._spoken
-            self._speak(index)
         reason = word(candidate.get("finishReason"))
         if reason and reason not in UNSPECIFIED:
             message = text(candidate.get("finishMessage"))
@@ -253,4 +312,9 @@ class Gemini(Dialect):
         if growing is not None:
             call, arguments = growing
             call.default = arguments.text()
-            call.broken = arguments.broken or self._cut
+            call.broken = arguments.broken or arguments.is_open or self._cut
+
+
+def _is_text(part: dict[str, Any]) -> bool:
+    """Whether a part is text, or something in its place; a signature, or no text, may follow the last of it."""
+    return bool(text(part.get("text")) or any(map(part.get, OTHER_PARTS)))

@@ -82,6 +82,7 @@ class GeminiInteractions(Dialect):
         self._request_id = self._request_id or text(whole.get("id"))
         if self._created is None:
             self._created = unix_time(whole.get("created"))
+        self.note(payload, events)
         return self.begin({}, events)
 
     def _start(self, index: int, step: dict[str, Any]) -> list[Event]:

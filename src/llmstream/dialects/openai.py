@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..declaration import Delta
 from ..framing.json_values import JSONFraming
+from ..rules import BAD_PAYLOAD
 from . import failures
 from .base import Dialect
 from .values import compact, items, members, number, text, word
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from .._backend import Event
 
-__all__ = ["OpenAI"]
+__all__ = ["CONTENTS", "OpenAI"]
 
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
 """Members of a delta that hold reasoning. Where several do, they hold the same, and the first one counts."""
@@ -118,7 +119,7 @@ class OpenAI(Dialect):
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
-        self._has_deltas = False
+        self._has_deltas = self._is_misread = False
 
     @classmethod
     def recognises(cls, payload: dict[str, Any], event: str | None) -> bool:
@@ -160,6 +161,8 @@ class OpenAI(Dialect):
         if not self._has_deltas:
             # The whole answer at once, from a server that does not stream.
             delta = members(choice.get("message")) or delta
+            if text(choice.get("text")) and "delta" not in choice and "message" not in choice:
+                self.misread()
         events = self._content(index, delta, choice)
         self.read_tool_calls(index, delta)
         reason = word(choice.get("finish_reason"))
@@ -168,6 +171,12 @@ class OpenAI(Dialect):
             extras = None if self._stopped else {name: items(payload.get(name)) for name in REPEATED}
             events += self.stop(index, reason, extras)
         return events + self.fail(failures.find(choice))
+
+    def misread(self) -> None:
+        """A choice has its text where the other of the two APIs has it: reported once."""
+        if not self._is_misread:
+            self._is_misread = True
+            self.reports.append(BAD_PAYLOAD)
 
     def _content(self, index: int, delta: dict[str, Any], choice: dict[str, Any]) -> list[Event]:
         """Reasoning, text and what travels beside them."""
@@ -224,7 +233,7 @@ class OpenAI(Dialect):
                 if type(each) is dict:
                     self.read_tool_call(index, number(each.get("index")), each)
         if legacy and type(legacy) is dict:
-            self.read_tool_call(index, None, {"function": legacy})
+            self.read_tool_call(index, 0, {"function": legacy})  # there is one
 
     def read_tool_call(self, index: int, place: int | None, piece: dict[str, Any]) -> None:
         custom = members(piece.get("custom"))

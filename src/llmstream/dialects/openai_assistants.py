@@ -65,6 +65,7 @@ class OpenAIAssistants(Dialect):
         events += self.fail(failures.find(payload))
         if event == "error" and not kind:
             events += self.fail(failures.read(payload))
+        self.note(payload, events)
         return self.begin({}, events)
 
     def _part(self, position: int, part: dict[str, Any]) -> list[Event]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..declaration import Delta
 from . import failures
-from .openai import OpenAI
+from .openai import CONTENTS, OpenAI
 from .values import items, members, number, text, word
 
 TYPE_CHECKING = False
@@ -44,6 +44,8 @@ class OpenAICompletions(OpenAI):
         index = number(choice.get("index"))
         index = position if index is None else index
         self.see(index)
+        if "text" not in choice and (any(map(members(choice.get("delta")).get, CONTENTS)) or choice.get("message")):
+            self.misread()
         words, extras = text(choice.get("text")), {"logprobs": choice.get("logprobs")}
         events = [self.delta(index, words, extras=extras)] if words or any(extras.values()) else []
         reason = word(choice.get("finish_reason"))

@@ -46,6 +46,11 @@ class PartialArguments:
         if not steps or not self._put(steps, piece):
             self.broken = True
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a string is still under way."""
+        return _is_open(self._root)
+
     def text(self) -> str:
         """The object as compact JSON, "" where nothing came."""
         return compact(_joined(self._root)) if self._root else ""
@@ -101,6 +106,14 @@ def _joined(value: Any) -> Any:
     if type(value) is list:
         return [_joined(each) for each in value]
     return value
+
+
+def _is_open(value: Any) -> bool:
+    if type(value) is _Growing:
+        return value.more
+    if type(value) is dict:
+        return any(map(_is_open, value.values()))
+    return type(value) is list and any(map(_is_open, value))
 
 
 def _steps(path: str) -> list[str | int]:

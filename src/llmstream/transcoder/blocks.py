@@ -11,14 +11,16 @@ __all__ = ["Block", "Blocks"]
 
 class Block:
     """One block that is written: its ``index``, the ``source`` index that the vendor has for it, whether nothing is
-    written yet, whether it has a tool call, whether it was stopped, and why: "" where that is not known."""
+    written yet, whether it has a tool call, whether it was stopped, and why: "" where that is not known. ``given`` is
+    why as the vendor said it."""
 
-    __slots__ = ("has_call", "index", "is_new", "is_stopped", "reason", "source")
+    __slots__ = ("given", "has_call", "index", "is_new", "is_stopped", "reason", "source")
 
     def __init__(self, index: int, source: int, reason: str) -> None:
         self.index = index
         self.source = source
         self.reason = reason
+        self.given = ""
         self.has_call = self.is_stopped = False
         self.is_new = True
 
@@ -45,6 +47,11 @@ class Blocks:
         found = self._current.get(source)
         return found is not None and found.is_stopped
 
+    def given(self, source: int) -> str:
+        """Why the vendor said that what it sent for this index so far was stopped; "" where it did not say."""
+        found = self._current.get(source)
+        return "" if found is None else found.given
+
     def open(self, source: int) -> Block:
         """The block that takes the next content of a vendor's index."""
         found = self._current.get(source)
@@ -62,6 +69,7 @@ class Blocks:
         sections 4.8 and 5.3.3)."""
         self._open -= 1
         block.is_stopped = True
+        block.given = reason
         block.reason = reason or block.reason or ("tool_use" if block.has_call else "end_turn")
         return block.reason
 

@@ -24,6 +24,8 @@ LOST = (
     rules.TOO_LARGE,
     rules.TOO_DEEP,
     rules.BAD_PAYLOAD,
+    rules.NOTHING_READ,
+    rules.NOT_DECLARED,
     rules.BAD_DELTA,
     rules.BAD_TEXT,
     rules.SEQUENCE_GAP,

@@ -46,9 +46,10 @@ class Transcoder(StreamRewriter):
     ``strict``      ``feed`` and ``close`` raise as a strict ``Parser`` does; the next ``close`` or ``fail`` then gives
                     what was before the fault, and ends the stream
 
-    The further keywords are those of ``Parser``. A choice becomes the block of its index. Where the stream is cut,
-    where a part of it could not be read, or where the arguments of a tool call are no JSON (it then travels as
-    ``<dialect>:tool_call`` in the extensions of a content.delta), an ``error`` comes before stream.end.
+    The further keywords are those of ``Parser``. A choice becomes the block of its index; what choices beside number 0
+    say is in extensions, since the draft knows one answer. Where the stream is cut, where a part of it could not be
+    read, or where the arguments of a tool call are no JSON (it then travels as ``<dialect>:tool_call`` in the
+    extensions of a content.delta), an ``error`` comes before stream.end.
 
     Lenient, it raises for no bytes. ``parser`` is the parser that reads. One transcoder belongs to one stream; it is
     not for several threads at once.

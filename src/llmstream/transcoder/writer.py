@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .blocks import Block
     from .losses import Fault
 
-__all__ = ["Writer"]
+__all__ = ["CHOICE", "CHOICE_REASONING", "CHOICE_TEXT", "Writer"]
 
 MAX_WORD = 2**16
 """Characters of a name, a code or a message."""
@@ -43,7 +43,11 @@ MAX_LATE = 2**20
 """Bytes of extensions that wait for stream.end."""
 
 CHOICE = "llmstream:choice"
-"""In the first event of a block that is another choice than number 0: which one."""
+"""In the events of a block that is another choice than number 0: which one."""
+
+CHOICE_TEXT = "llmstream:text"
+CHOICE_REASONING = "llmstream:reasoning"
+"""What such a choice says. The draft knows one answer, whose text every reader joins: it is not in delta.text."""
 
 NOT_JSON = ("internal_error", "the arguments of a tool call are not JSON text")
 CALL_TOO_LARGE = ("internal_error", "a tool call is too large")
@@ -62,6 +66,7 @@ class Writer:
         "_blocks",
         "_call_ids",
         "_calls",
+        "_choice",
         "_confirmed",
         "_counts",
         "_ids_size",
@@ -103,6 +108,7 @@ class Writer:
         self._keeps_reasoning = keeps_reasoning
         self._blocks = Blocks()
         self._index = self._target = -1  # the vendor's index that the last delta had, and that of its block
+        self._choice = 0  # the one that is written, where it is another than number 0
         self._call_ids: set[str] = set()
         self._calls = self._ids_size = 0
         self._confirmed: set[int] | None = None  # None: of all indexes
@@ -251,12 +257,13 @@ class Writer:
         if extensions and not (text or thought) and self._blocks.is_stopped(index) and self._hold(extensions):
             return
         block = self._open(index, extensions)
-        self._index, self._target = index, block.index
+        self._choice = index if self._is_alternative(index) else 0
+        self._index, self._target = -1 if self._choice else index, block.index
         if used > PIECE and (text or thought):
             self._delta("", extensions)
             extensions = {}
         if thought:
-            key = f"{self._space}:reasoning"
+            key = CHOICE_REASONING if self._choice else f"{self._space}:reasoning"
             while len(thought) > PIECE:
                 self._delta("", {**extensions, key: thought[:PIECE]})
                 thought, extensions = thought[PIECE:], {}
@@ -269,16 +276,25 @@ class Writer:
         self._delta(text, extensions)
 
     def _delta(self, text: str, extensions: dict[str, Any]) -> None:
+        if self._choice:
+            extensions[CHOICE] = self._choice
+            if text:
+                extensions[CHOICE_TEXT] = text
+                text = ""
         self.out.append(self.encoder.delta(text, self._target, extensions=extensions))
 
     def _write_stop(self, event: ContentStop) -> None:
         self._begin()
+        reason = self._word(event.stop_reason, MAX_KEPT)
         if self._blocks.is_stopped(event.index):
-            self.left_out += 1
-            return
+            given = self._blocks.given(event.index)
+            if self._is_standard or not given or reason in ("", given):
+                self.left_out += 1
+                return
+            # The last of a vendor's reasons counts, so it is told, by a block of its own.
         extensions = self._portable(event.extensions)
         block = self._open(event.index, extensions)
-        self._stop_block(block, self._word(event.stop_reason, MAX_KEPT), extensions)
+        self._stop_block(block, reason, extensions)
 
     def _stop_block(self, block: Block, reason: str, extensions: dict[str, Any]) -> None:
         self._index = -1
@@ -289,11 +305,11 @@ class Writer:
 
     def _open(self, index: int, extensions: dict[str, Any]) -> Block:
         """The block for what comes; its first event says which of the vendor's it belongs to, where that differs, and
-        which choice it is, where it is an alternative to the answer."""
+        all of them which choice it is, where it is an alternative to the answer."""
         block = self._blocks.open(index)
         if block.is_new and block.index != index:
             extensions["llmstream:index"] = index
-        if block.is_new and self._is_alternative(index):
+        if self._is_alternative(index):
             extensions[CHOICE] = index
         block.is_new = False
         return block

@@ -9,6 +9,7 @@ from .._backend import ContentDelta, ContentStop, StreamEnd, StreamError, Stream
 from ..request.reading import read
 from ..rules import MAX_BLOCKS, MAX_INTEGER
 from ..transcoder.losses import CUT
+from ..transcoder.writer import CHOICE, CHOICE_REASONING, CHOICE_TEXT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class VendorWriter:
 
     A call whose arguments are no JSON (for Gemini: no JSON object) is left out, and the stream then ends with an error.
     The text for a custom tool is ``{"input": text}`` where the vendor has functions only.
-    ``left_out`` counts what has no place. Extensions are not written. One writer belongs to one stream.
+    ``left_out`` counts what has no place. Of extensions only the text and the reasoning of a transcoded stream's other
+    choices are written, as choices again. One writer belongs to one stream.
     """
 
     __slots__ = (
@@ -149,7 +151,8 @@ class VendorWriter:
         if isinstance(event, ToolCall):
             return self._begin() + self._tool_call(event)
         if isinstance(event, ContentStop):
-            answer = self._answer(event.index)
+            choice = self._choice(event)
+            answer = self._answer(event.index, choice)
             if answer is not None:
                 answer.stop(event.stop_reason or "")
         elif isinstance(event, Usage):
@@ -193,11 +196,16 @@ class VendorWriter:
         self.created = int(self._clock()) if created is None else created
         return self._write_start()
 
-    def _answer(self, index: int) -> Answer | None:
-        """The answer that a block belongs to; None where the format has no place for it."""
+    def _choice(self, event: ContentDelta | ContentStop) -> int:
+        """Which choice beside the answer an event of a transcoded stream belongs to; 0 where it does to the answer."""
+        choice = 0 if self.alternatives else event.extensions.get(CHOICE)
+        return choice if type(choice) is int and 0 < choice <= MAX_INTEGER else 0
+
+    def _answer(self, index: int, choice: int = 0) -> Answer | None:
+        """The answer that a block belongs to, or that choice; None where the format has no place for it."""
         if not self.alternatives:
-            index = 0
-        elif index and not self.takes_alternatives:
+            index = choice
+        if index and not self.takes_alternatives:
             return None
         last = self._last
         if last is not None and last.index == index:
@@ -213,33 +221,45 @@ class VendorWriter:
 
     def _delta(self, event: ContentDelta) -> bytes:
         start = b"" if self.started else self._begin()
-        answer = self._answer(event.index)
+        text, thought = event.text, event.reasoning
+        # Other choices have no text there: this is looked at for few events.
+        choice = 0 if text or thought else self._choice(event)
+        answer = self._answer(event.index, choice)
         if answer is None:
             self.left_out += 1
             return start
         self.block = event.index
-        text, thought = event.text, event.reasoning
+        if choice:
+            text, thought = self._said(event)
         if not thought and len(text) <= PIECE:
             words = self._write_text(answer, text) if text else b""
             return start + words if start else words
         out = [start, *(self._write_thought(answer, piece) for piece in pieces(thought or ""))]
         return b"".join([*out, *(self._write_text(answer, piece) for piece in pieces(text))])
 
+    def _said(self, event: ContentDelta) -> tuple[str, str]:
+        """The text and the reasoning of another choice, whose calls have no place."""
+        given = event.extensions
+        self.left_out += any(key.endswith(":tool_call") for key in given)
+        text, thought = given.get(CHOICE_TEXT), given.get(CHOICE_REASONING)
+        return text if isinstance(text, str) else "", thought if isinstance(thought, str) else ""
+
     def _tool_call(self, event: ToolCall) -> bytes:
-        name, arguments = event.name, event.arguments
+        # A call without a name is one still, as a Transcoder has it: whoever runs calls has no such tool.
+        name, arguments = event.name or "", event.arguments
         answer = self._answer(event.index)
         if answer is None:
             self.left_out += 1
             return b""
         words = self._custom_input(event)
-        if name and words is not None:
+        if words is not None:
             found = self._write_custom_call(answer, event.id or f"call-{answer.calls}", name, words)
             answer.calls += 1
             return found
         is_object = self.takes_any_json or (arguments or "").lstrip(" \t\r\n").startswith("{")
         # A reader of dialects marks a call that came damaged, even where what is left of it is JSON.
         is_damaged = any(key.endswith(":invalid_arguments") for key in event.extensions)
-        if not name or arguments is None or not is_object or is_damaged or not payload.is_json(arguments):
+        if arguments is None or not is_object or is_damaged or not payload.is_json(arguments):
             self._fault = self._fault or NOT_JSON
             self.left_out += 1
             return b""
