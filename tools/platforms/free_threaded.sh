@@ -41,8 +41,8 @@ assert sysconfig.get_config_var("Py_GIL_DISABLED") and not sys._is_gil_enabled()
 print(sys.version.split()[0], llmstream.implementation, "GIL off")'
 [ ! -d "${LLMSTREAM_SHARED:=$root/../shared}" ] || export LLMSTREAM_SHARED
 
-section "Tests, one thread"
-python -m pytest -p no:cacheprovider -q "$@"
-
 section "Tests of threads"
 python -m pytest -p no:cacheprovider -q tests/test_threads.py
+
+section "Tests"
+python -m pytest -p no:cacheprovider -q "$@"

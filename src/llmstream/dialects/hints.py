@@ -82,9 +82,10 @@ def dialect_for(*, content_type: str | None = None, path: str | None = None) -> 
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{name} must be a str or None, not {type(value).__name__}")
     presumed = hint(content_type, path)
-    from . import family
-
     if presumed == "connect":
-        return partial(family("connect"), "connect")  # of protobuf no payload shows anything
-    auto: Callable[..., Dialect] = family("auto")
-    return partial(auto, presumed=presumed)
+        from .connect import Connect
+
+        return partial(Connect, "connect")  # of protobuf no payload shows anything
+    from .auto import Auto
+
+    return partial(Auto, presumed=presumed)
