@@ -49,7 +49,9 @@ def judge(llmstream, source, data, dialect, **options):
         events += parser.close()
     except llmstream.LLMStreamError as error:
         events += error.events
-    words = "".join(event.text for event in events if isinstance(event, llmstream.ContentDelta))
+    # Alternative answers are written beside the text, not as text.
+    primary = [event for event in events if not (parser.alternatives and getattr(event, "index", 0))]
+    words = "".join(event.text for event in primary if isinstance(event, llmstream.ContentDelta))
     written = "".join(piece for _, piece in pieces(read(output)))
     assert words == written if is_complete else words.startswith(written)
     assert parser.complete or not is_complete
