@@ -1,7 +1,7 @@
 """Threads: what belongs to one thread each works in many, and what is shared by mistake stays safe.
 
 A parser, a decoder and an encoder are for one stream. Two threads that feed the same one get each its own events or
-RuntimeError or ValueError, never a crash; with the GIL or without it. On a free-threaded Python the import leaves the
+an error, never a crash; with the GIL or without it. On a free-threaded Python the import leaves the
 GIL off.
 """
 
@@ -122,7 +122,8 @@ def test_events_are_shared(llmstream):
     assert len(results[0]) == 3 * len(events)
 
 
-ALLOWED = (RuntimeError, ValueError)
+# BufferError: without the GIL, of the buffer that the Python twin's decoder holds while another thread is at it.
+ALLOWED = (RuntimeError, ValueError, BufferError)
 
 
 @pytest.mark.parametrize("kind", ["Parser", "SSEDecoder"])

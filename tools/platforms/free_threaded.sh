@@ -34,7 +34,6 @@ copied "$scratch/tree"
 PATH="$scratch/venv/bin:$PATH"
 cd "$scratch/tree"
 LLMSTREAM_EXTENSIONS=require python -m pip install -q --only-binary hypothesis . pytest 'hypothesis>=6.112'
-rm -rf src # what is installed is tested
 python -W error -c '
 import sys, sysconfig, llmstream, llmstream._writer
 assert sysconfig.get_config_var("Py_GIL_DISABLED") and not sys._is_gil_enabled(), "the GIL came on"

@@ -14,7 +14,6 @@ tools "$scratch/tools" 'setuptools>=77'
 "$scratch/tools/bin/python" -m pip download -q -d "$scratch/dist" --only-binary :all: --platform any --implementation py \
     --python-version 3.14 pytest hypothesis
 ls "$scratch/dist"
-rm -rf "$scratch/tree/src" "$scratch/tree/setup.py" # the wheel is tested, not the tree
 
 section "Node"
 cp "$root/tools/platforms/pyodide.mjs" "$cache/pyodide/run.mjs"
@@ -22,8 +21,3 @@ cp "$root/tools/platforms/pyodide.mjs" "$cache/pyodide/run.mjs"
 ulimit -s unlimited
 # Python's calls are calls of the engine, whose stack is small where nobody asks: a property test would not fit.
 node --stack-size=60000 "$cache/pyodide/run.mjs" "$scratch/dist" "$scratch/tree" "$scratch/shared" "$@"
-
-if [ -n "${CHROMIUM:-}" ]; then
-    section "Chromium"
-    "$python" "$root/tools/platforms/pyodide_page.py" "$CHROMIUM" "$cache/pyodide/node_modules/pyodide" "$scratch"/dist/llmstream*.whl
-fi

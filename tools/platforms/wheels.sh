@@ -52,7 +52,6 @@ python "$root/tools/release.py" check "$scratch"/repaired/*.whl || true
 section "Tests as installed, ${pythons[-1]}"
 tar -xf "$sdist" -C "$scratch"
 cd "$scratch"/llmstream_wire-*/
-rm -rf src setup.py
 rm -rf "$scratch/environment"
 "${pythons[-1]}" -m venv "$scratch/environment"
 "$scratch/environment/bin/python" -m pip install -q "$wheel" pytest hypothesis
