@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The pure wheel in Pyodide under Node: its demo and the tests: pyodide.sh [arguments of pytest]
-# Needs node 20 or newer and npm. With CHROMIUM naming a Chromium, the wheel is tried in a page of it too, headless.
+# Needs node 20 or newer and npm.
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 version=314.0.7 # of the npm package: CPython 3.14 on Emscripten 5
