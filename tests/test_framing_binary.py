@@ -80,13 +80,19 @@ def test_captures(make):
 @pytest.mark.parametrize(
     ("dialect", "stream", "number", "offset", "reason"),
     [
-        ("connect", envelope(0, b'{"a":1}'), 1, 12, "no end of the stream"),
-        ("connect", envelope(0, b'{"a":1}')[:-1], 0, 0, "frame cut"),
+        ("connect", envelope(0, b'{"a":""}'), 1, 13, "no end of the stream"),
+        ("connect", envelope(0, b'{"a":""}')[:-1], 0, 0, "frame cut"),
         ("bedrock", STREAM[:-1], 2, len(STREAM) - len(message()), "frame cut"),
     ],
 )
 def test_a_stream_without_the_framings_own_end(llmstream, dialect, stream, number, offset, reason):
     """L-TAIL, where it was cut; and the end mark is missing too."""
+    if dialect == "connect":
+        connect = import_module("llmstream.dialects").Connect
+
+        def dialect():
+            return connect(text="a")
+
     for chunks in splits.some_ways(stream):
         parser = llmstream.Parser(dialect)
         for chunk in chunks:
