@@ -772,7 +772,7 @@ def test_a_source_that_cannot_be_woken_up_is_left_to_its_thread(asgi, monkeypatc
     """Its ``close`` waits as long as its read does. The response is over all the same, and the loop's threads are
     free; the source is closed when it comes back."""
     monkeypatch.setattr(importlib.import_module("llmstream.integrations.threads"), "GRACE", 0.05)
-    gate, closed, ran = threading.Event(), [], []
+    gate, waiting, closed, ran = threading.Event(), [], [], []
 
     class Response:
         headers = ()
@@ -780,6 +780,7 @@ def test_a_source_that_cannot_be_woken_up_is_left_to_its_thread(asgi, monkeypatc
         def iter_bytes(self):
             try:
                 yield CHUNK
+                waiting.append(True)
                 gate.wait(30)
             finally:
                 closed.append(True)
@@ -796,7 +797,7 @@ def test_a_source_that_cannot_be_woken_up_is_left_to_its_thread(asgi, monkeypatc
             asyncio.ensure_future(server.run(asgi.EventStreamResponse(Response(), background=after)))
             for server in servers
         ]
-        await auntil(lambda: all(server.body for server in servers))
+        await auntil(lambda: all(server.body for server in servers) and len(waiting) == number)
         for server in servers:
             server.leave()
         await asyncio.wait_for(asyncio.gather(*tasks), 30)
