@@ -604,7 +604,8 @@ cdef class Parser:
                 texts.append(event.text)
         return "".join(texts)
 
-    cdef tuple _summary_of(self, list events):
+    def _summary_of(self, list events):
+        """Events as ``feed_summary`` tells them."""
         others = [event for event in events if type(event) is not ContentDelta and type(event) is not Usage]
         count = sum([type(event) is ContentDelta for event in events])
         return self._text_of(events), count, others

@@ -371,9 +371,7 @@ class Parser:
     def feed_summary(self, chunk: Buffer) -> tuple[str, int, list[Event]]:
         """As ``feed``, with the fragments of this chunk put together: its text as ``feed_text`` gives it, how many
         ContentDeltas there were, and the events of other kinds, but no Usage, of which ``usage`` is the last."""
-        events = self.feed(chunk)
-        count = sum(type(event) is ContentDelta for event in events)
-        return self._text_of(events), count, [e for e in events if type(e) is not ContentDelta and type(e) is not Usage]
+        return self._summary_of(self.feed(chunk))
 
     def close(self) -> list[Event]:
         """Ends the stream and returns the events that were due. Idempotent. In strict mode a stream that is cut raises
@@ -418,6 +416,12 @@ class Parser:
         primary = self._alternatives
         texts = [e._fields[5] for e in events if type(e) is ContentDelta and not (primary and e._fields[6])]
         return "".join(texts)
+
+    def _summary_of(self, events: list[Event]) -> tuple[str, int, list[Event]]:
+        """Events as ``feed_summary`` tells them."""
+        others = [event for event in events if type(event) is not ContentDelta and type(event) is not Usage]
+        count = sum(type(event) is ContentDelta for event in events)
+        return self._text_of(events), count, others
 
     def _bytes(self, data: bytes) -> None:
         if self._framing is not None:

@@ -7,14 +7,14 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from . import fields, rules
-from ._backend import ContentDelta, ContentStop, Parser, StreamError, StreamStart, ToolCall
+from ._backend import ContentStop, Parser, StreamError, StreamStart, ToolCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypedDict, TypeVar, Unpack
 
-    from ._backend import Event, Violation
+    from ._backend import Violation
     from ._framing_py import Buffer
     from .dialects import Dialect
 
@@ -260,9 +260,8 @@ class Observer:
             now = self._clock()
             if not self._unread:
                 try:
-                    text, pieces, others = _summary(self.parser, self.parser.close())
                     # What was due at the end came with the last chunk.
-                    self._took(self._last_chunk, text, pieces, others)
+                    self._took(self._last_chunk, *self.parser._summary_of(self.parser.close()))
                 except Exception:  # noqa: BLE001 (as above)
                     self._unread = True
             self._observation = self._observe(now)
@@ -379,22 +378,6 @@ class _Tally:
         if not self._count:
             return Intervals()
         return Intervals(self._count, self._total, self._minimum, self._maximum, tuple(self._buckets))
-
-
-def _summary(parser: Parser, events: list[Event]) -> tuple[str, int, list[Any]]:
-    """The text of the primary answer, how many fragments of output there were, and the events of other kinds."""
-    texts: list[str] = []
-    others: list[Any] = []
-    pieces = 0
-    primary = parser.alternatives
-    for event in events:
-        if isinstance(event, ContentDelta):
-            pieces += 1
-            if not (primary and event.index):
-                texts.append(event.text)
-        else:
-            others.append(event)
-    return "".join(texts), pieces, others
 
 
 def _vendor_word(event: Any, ending: str) -> Any:

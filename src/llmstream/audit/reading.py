@@ -6,9 +6,9 @@ from dataclasses import replace
 from hashlib import sha256
 
 from .. import fields, rules
-from .._backend import ContentStop, Parser, StreamEnd, StreamError, StreamStart, ToolCall, UnknownEvent, Usage
+from .._backend import ContentStop, Parser, StreamEnd, StreamError, StreamStart, ToolCall, UnknownEvent
 from .._version import __version__
-from ..observer import MAX_TOOL_CALLS, _summary, _vendor_word, _word
+from ..observer import MAX_TOOL_CALLS, _vendor_word, _word
 from ..source import chunks
 from .record import AuditedToolCall, AuditedViolation, AuditRecord, Stop
 
@@ -161,7 +161,7 @@ class Auditor:
         """Ends the stream, wherever it stands, and returns its record. Idempotent."""
         if self._record is None:
             try:
-                self._took(*_summary(self.parser, self.parser.close()))
+                self._took(*self.parser._summary_of(self.parser.close()))
             except Exception as error:  # noqa: BLE001 (as above)
                 self.fail(f"reading failed: {type(error).__name__}")
             self._record = self._redacted(self._made())
@@ -189,8 +189,6 @@ class Auditor:
             elif kind is StreamError and self._error is None:
                 message = self._kept(event.message or "") if self._content else None
                 self._error = (_word(event.code), _word(_vendor_word(event, ":code")), message)
-            elif kind is Usage:
-                self._event_count -= 1  # the parser counts them, of which feed_summary hands out none
             elif kind is UnknownEvent:
                 self._unknown += 1
             elif kind is StreamEnd and self._model is None:  # a vendor may have named it after its first words

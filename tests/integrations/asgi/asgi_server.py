@@ -7,11 +7,27 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 WAIT = 30.0
 """Seconds after which a test gives up; none takes a part of it where all is well."""
+
+
+def answer(encoder: Any, *words: str) -> Iterator[bytes]:
+    """A whole standard stream."""
+    yield encoder.start("m")
+    for word in words:
+        yield encoder.delta(word)
+    yield encoder.stop("end_turn")
+    yield encoder.usage(1, 2)
+    yield encoder.end()
+
+
+async def aanswer(encoder: Any, *words: str) -> AsyncIterator[bytes]:
+    """As ``answer``, asynchronous."""
+    for piece in answer(encoder, *words):
+        yield piece
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import importlib
 import threading
 
 import pytest
-from asgi_server import asking, auntil, read_until, served, until
+from asgi_server import aanswer, answer, asking, auntil, read_until, served, until
 
 from standard import clock, kinds
 
@@ -22,20 +22,6 @@ CHUNK = b"event: x\ndata: {}\n\n"
 def starlette(llmstream):
     """The integration, of the twin under test."""
     return importlib.import_module("llmstream.integrations.starlette")
-
-
-def answer(encoder, *words):
-    yield encoder.start("m")
-    for word in words:
-        yield encoder.delta(word)
-    yield encoder.stop("end_turn")
-    yield encoder.usage(1, 2)
-    yield encoder.end()
-
-
-async def aanswer(encoder, *words):
-    for piece in answer(encoder, *words):
-        yield piece
 
 
 async def failing(error, *pieces):

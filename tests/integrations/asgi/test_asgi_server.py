@@ -8,7 +8,7 @@ import importlib
 import threading
 
 import pytest
-from asgi_server import asking, auntil, read_until, served, settled, until
+from asgi_server import aanswer, answer, asking, auntil, read_until, served, settled, until
 
 from standard import clock
 
@@ -49,20 +49,6 @@ def fetched(port, method="GET"):
         return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
     finally:
         connection.close()
-
-
-def answer(encoder, *words):
-    yield encoder.start("m")
-    for word in words:
-        yield encoder.delta(word)
-    yield encoder.stop("end_turn")
-    yield encoder.usage(1, 2)
-    yield encoder.end()
-
-
-async def aanswer(encoder, *words):
-    for piece in answer(encoder, *words):
-        yield piece
 
 
 @pytest.mark.parametrize("source", [answer, aanswer])

@@ -10,22 +10,11 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from http_libraries import HTTPX, needed
 from sse_server import PATIENCE, Server
 
 from streams import BODY, EVENTS, KINDS, TEXTS
 
 HEADERS = {"content-type": "text/event-stream"}
-
-
-@pytest.fixture(params=HTTPX)
-def library(request: pytest.FixtureRequest) -> Any:
-    return needed(request.param)
-
-
-@pytest.fixture
-def ours(llmstream: Any, library: Any) -> Any:
-    return importlib.import_module(f"llmstream.integrations.{library.__name__}")
 
 
 class Tap:

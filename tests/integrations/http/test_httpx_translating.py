@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import logging
 from typing import Any
 
 import pytest
-from http_libraries import HTTPX, needed
 from sse_server import PATIENCE, Server
 
 from drafts import delta, end, error, start, stop, tool_call, usage
@@ -29,16 +27,6 @@ ASKS: dict[str, tuple[str, dict[str, Any]]] = {
         {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]},
     ),
 }
-
-
-@pytest.fixture(params=HTTPX)
-def library(request: pytest.FixtureRequest) -> Any:
-    return needed(request.param)
-
-
-@pytest.fixture
-def ours(llmstream: Any, library: Any) -> Any:
-    return importlib.import_module(f"llmstream.integrations.{library.__name__}")
 
 
 def asked(vendor: str, stream: bool) -> tuple[str, dict[str, Any]]:

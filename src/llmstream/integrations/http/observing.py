@@ -7,11 +7,12 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from .taps import GuardedTap, observe_streams, tell
+from .wrapping import AsyncWrapping, Wrapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
-    from typing import Any, ClassVar, Self
+    from typing import Any, ClassVar
 
     from .taps import Tap
 
@@ -71,8 +72,9 @@ class _Observing(Generic[Request, Response]):
     def __init__(
         self,
         transport: Any,
-        observe: Callable[[Request, Response], Tap | None],
-        on_end: Callable[[Request, Response, Any], object] | None,
+        observe: Callable[[Request, Response], Tap | None] = observe_streams,
+        *,
+        on_end: Callable[[Request, Response, Any], object] | None = None,
     ) -> None:
         self._transport = transport
         self._observe = observe
@@ -103,7 +105,7 @@ class _Observing(Generic[Request, Response]):
         return response
 
 
-class Observing(_Observing[Request, Response]):
+class Observing(Wrapping, _Observing[Request, Response]):
     """Hands every request to ``transport``, and shows the bytes of each response to a tap as they pass.
 
     ``transport``  the transport that does the work
@@ -118,50 +120,12 @@ class Observing(_Observing[Request, Response]):
     they shall not block.
     """
 
-    def __init__(
-        self,
-        transport: Any,
-        observe: Callable[[Request, Response], Tap | None] = observe_streams,
-        *,
-        on_end: Callable[[Request, Response, Any], object] | None = None,
-    ) -> None:
-        super().__init__(transport, observe, on_end)
-
     def handle_request(self, request: Request) -> Response:
         return self._tapped(request, self._transport.handle_request(request))
 
-    def close(self) -> None:
-        self._transport.close()
 
-    def __enter__(self) -> Self:
-        self._transport.__enter__()
-        return self
-
-    def __exit__(self, *fault: object) -> None:
-        self._transport.__exit__(*fault)
-
-
-class AsyncObserving(_Observing[Request, Response]):
+class AsyncObserving(AsyncWrapping, _Observing[Request, Response]):
     """As ``Observing``, asynchronous; the functions are not: they are called on the event loop."""
-
-    def __init__(
-        self,
-        transport: Any,
-        observe: Callable[[Request, Response], Tap | None] = observe_streams,
-        *,
-        on_end: Callable[[Request, Response, Any], object] | None = None,
-    ) -> None:
-        super().__init__(transport, observe, on_end)
 
     async def handle_async_request(self, request: Request) -> Response:
         return self._tapped(request, await self._transport.handle_async_request(request))
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self._transport.__aenter__()
-        return self
-
-    async def __aexit__(self, *fault: object) -> None:
-        await self._transport.__aexit__(*fault)

@@ -17,11 +17,12 @@ from .vendors import (
     relayed_error,
     status_of,
 )
+from .wrapping import AsyncWrapping, Wrapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-    from typing import Any, ClassVar, Self
+    from typing import Any, ClassVar
 
     from ...transcoder.streams import AsyncByteStream, ByteStream
     from ...translation import Loss
@@ -72,8 +73,9 @@ class _Translating(Generic[Request, Response]):
         transport: Any,
         url: str,
         vendor: Vendor,
-        headers: Mapping[str, str] | None,
-        on_loss: Callable[[Request, Sequence[Loss]], object] | None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        on_loss: Callable[[Request, Sequence[Loss]], object] | None = None,
     ) -> None:
         if vendor not in ("openai", "anthropic", "gemini"):
             raise ValueError(f"unknown vendor {vendor!r}; the clients of openai, anthropic and gemini are understood")
@@ -127,7 +129,7 @@ class _Translating(Generic[Request, Response]):
         return made
 
 
-class Translating(_Translating[Request, Response]):
+class Translating(Wrapping, _Translating[Request, Response]):
     """Answers the requests of a vendor's SDK by a standard endpoint: each is turned into a standard request and sent
     to ``url`` by ``transport``, and the standard stream that comes back is written as the vendor's.
 
@@ -143,17 +145,6 @@ class Translating(_Translating[Request, Response]):
     of 400 and more, is the vendor's error, which the SDK raises as its own. Raises ValueError for an unknown vendor
     and for headers that are not ASCII.
     """
-
-    def __init__(
-        self,
-        transport: Any,
-        url: str,
-        vendor: Vendor,
-        *,
-        headers: Mapping[str, str] | None = None,
-        on_loss: Callable[[Request, Sequence[Loss]], object] | None = None,
-    ) -> None:
-        super().__init__(transport, url, vendor, headers, on_loss)
 
     def handle_request(self, request: Request) -> Response:
         given: Any = request
@@ -186,30 +177,9 @@ class Translating(_Translating[Request, Response]):
                 folder.feed(written)
             return self._whole(folder, stream, response.headers.raw)
 
-    def close(self) -> None:
-        self._transport.close()
 
-    def __enter__(self) -> Self:
-        self._transport.__enter__()
-        return self
-
-    def __exit__(self, *fault: object) -> None:
-        self._transport.__exit__(*fault)
-
-
-class AsyncTranslating(_Translating[Request, Response]):
+class AsyncTranslating(AsyncWrapping, _Translating[Request, Response]):
     """As ``Translating``, asynchronous."""
-
-    def __init__(
-        self,
-        transport: Any,
-        url: str,
-        vendor: Vendor,
-        *,
-        headers: Mapping[str, str] | None = None,
-        on_loss: Callable[[Request, Sequence[Loss]], object] | None = None,
-    ) -> None:
-        super().__init__(transport, url, vendor, headers, on_loss)
 
     async def handle_async_request(self, request: Request) -> Response:
         given: Any = request
@@ -241,16 +211,6 @@ class AsyncTranslating(_Translating[Request, Response]):
             async for written in stream:
                 folder.feed(written)
             return self._whole(folder, stream, response.headers.raw)
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self._transport.__aenter__()
-        return self
-
-    async def __aexit__(self, *fault: object) -> None:
-        await self._transport.__aexit__(*fault)
 
 
 def _first(chunks: Iterator[bytes]) -> bytes:
