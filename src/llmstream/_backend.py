@@ -1,7 +1,9 @@
 """The choice between the twins: the only module that knows which one is loaded.
 
 ``LLMSTREAM_IMPLEMENTATION`` is ``auto`` (the compiled one, the Python one where it was not built),
-``cython`` or ``python``. A compiled one that is there and does not load is an error in every case.
+``cython`` or ``python``. A compiled one that is there and does not load is an error, but for one case: the
+extension belongs to one interpreter of a process, and under ``auto`` the others take the Python twin, with a
+RuntimeWarning.
 """
 
 from __future__ import annotations
@@ -27,6 +29,17 @@ if not TYPE_CHECKING and _choice != "python":
     except ModuleNotFoundError as error:
         if _choice == "cython" or error.name != "llmstream._parser":
             raise
+    except ImportError as error:
+        # The first is Cython's word for it, the second the interpreter's.
+        if _choice == "cython" or not any(words in str(error) for words in ("Interpreter change", "subinterpreters")):
+            raise
+        import warnings
+
+        warnings.warn(
+            "the compiled twin belongs to another interpreter of this process: this one has the Python twin",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 if TYPE_CHECKING or implementation == "python":
     from ._parser_py import (
