@@ -284,11 +284,36 @@ def test_arguments_may_be_any_json(encoder):
         ["{}", "[]", "null", '"x"', " 1 ", "1" * 5000, '{"a":[1.5e300,{"b":"\\ud83d"}]}']
     ):
         assert envelope_of(encoder.tool_call(f"c{number}", "f", arguments))["arguments"] == arguments
-    many = "[" * 2000
-    for wrong in ("[" * 100_000 + "]" * 100_000, many, many + "]" * 2001, many + "\ud83d" + "]" * 2000):
-        with pytest.raises(ValueError, match=r"too deeply|surrogate") as caught:
-            encoder.tool_call("deep", "f", wrong)
-        assert caught.value.__context__ is None
+
+
+def nested(depth):
+    return "[" * depth + "]" * depth
+
+
+@pytest.mark.parametrize("arguments", [nested(500), nested(501), nested(4096), "[" + "[]," * 2000 + "[]]"])
+def test_arguments_as_deep_as_a_parser_reads_are_written(encoder, arguments):
+    """4,096 levels, on every Python: how deep json goes differs from one to the next."""
+    encoder.start("m")
+    assert envelope_of(encoder.tool_call("c", "f", arguments))["arguments"] == arguments
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (nested(4097), "too deeply"),
+        (nested(100_000), "too deeply"),
+        ("[" * 2000, "not JSON"),
+        ("[" * 2000 + "]" * 2001, "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[" * 2000 + '"\ud83d"' + "]" * 2000, "surrogate"),
+        ('["\ud83d"]', "surrogate"),
+    ],
+)
+def test_deeper_arguments_and_those_that_are_not_json_are_refused(encoder, wrong, words):
+    encoder.start("m")
+    with pytest.raises(ValueError, match=words) as caught:
+        encoder.tool_call("deep", "f", wrong)
+    assert caught.value.__context__ is None
 
 
 BREAKERS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\x00\x1f\x7f\ufeff"

@@ -64,8 +64,8 @@ class Encoder:
     lines, are written as escapes. No error holds text of the stream.
 
     ``extensions`` are the vendor's own members (section 4.7): a mapping of what JSON can hold, with str for names at
-    every depth. ``clock`` gives the Unix time for ``created``. One encoder belongs to one stream; it is not for several
-    threads at once.
+    every depth. ``clock`` gives the Unix time for ``created``. What either raises leaves the encoder as it was, too.
+    One encoder belongs to one stream; it is not for several threads at once.
     """
 
     __slots__ = ("_blocks", "_call_ids", "_clock", "_delta_members", "_index", "_request_id", "_seq", "_state")
@@ -439,19 +439,19 @@ def _is_object(raw: bytes) -> bool:
 
 def _check_arguments(text: str) -> None:
     """Raises where a parser would report that the arguments of a tool call are not JSON text."""
-    try:
-        payload.loads(text)
+    if text.count("{") + text.count("[") <= payload.MAX_DEPTH and payload.is_json(text):
         return
-    except ValueError:
-        is_deep = False
-    except RecursionError:
-        is_deep = True
-    if not is_deep:
-        raise _refusal(rules.ARGUMENTS_NOT_JSON, CALL)
-    # Too deep for Python's reader; ours has a bound of its own.
+    # How deep Python's reader goes is another matter in each version; ours has a bound of its own.
     envelope = b'{"type":"tool.call","arguments":%b}' % quoted(str(text))
-    parser = Parser(max_event_size=len(envelope) + 1)
+    if _has_arguments(envelope):
+        return
+    if _has_arguments(envelope, max_depth=len(text) + 1):
+        raise ValueError("arguments are nested too deeply")
+    raise _refusal(rules.ARGUMENTS_NOT_JSON, CALL)
+
+
+def _has_arguments(envelope: bytes, **limits: int) -> bool:
+    parser = Parser(max_event_size=len(envelope) + 1, **limits)
     parser.feed_payload(envelope)
     requirement = rules.RULES[rules.ARGUMENTS_NOT_JSON].requirement
-    if any(violation.requirement == requirement for violation in parser.violations):
-        raise ValueError("arguments are nested too deeply, or are not JSON text")
+    return not any(violation.requirement == requirement for violation in parser.violations)
