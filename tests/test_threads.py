@@ -56,7 +56,7 @@ def together(*tasks: Callable[[], Any]) -> list[Any]:
         except Exception as error:  # noqa: BLE001 (it is looked at below)
             results[number] = error
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(tasks))]
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(tasks))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -122,8 +122,8 @@ def test_events_are_shared(llmstream):
     assert len(results[0]) == 3 * len(events)
 
 
-# BufferError: without the GIL, of the buffer that the Python twin's decoder holds while another thread is at it.
-ALLOWED = (RuntimeError, ValueError, BufferError)
+# It is being fed already, or closed.
+ALLOWED = (RuntimeError, ValueError)
 
 
 @pytest.mark.parametrize("kind", ["Parser", "SSEDecoder"])

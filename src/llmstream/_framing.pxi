@@ -590,6 +590,8 @@ cdef class SSEDecoder:
     @cython.critical_section
     def close(self):
         """Ends the stream. An unfinished last event is dropped, or handed out with ``unfinished``. Idempotent."""
+        if self._busy:
+            raise RuntimeError("the decoder is being fed already")
         if self._closed:
             return []
         self._closed = True

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+
 from . import fields, rules
 from ._events_py import ServerSentEvent, final
 from ._json_py import _Pattern, _prepare
@@ -458,7 +460,7 @@ class SSEDecoder:
     After an error the decoder is closed; ``feed`` on a closed decoder raises ValueError.
     """
 
-    __slots__ = ("_busy", "_closed", "_framer", "_number", "_strict", "_unfinished")
+    __slots__ = ("_closed", "_framer", "_number", "_strict", "_turn", "_unfinished")
 
     def __init__(
         self,
@@ -476,7 +478,8 @@ class SSEDecoder:
         self._framer.id = self._framer.committed_id = fields.text("last_event_id", last_event_id).encode()
         self._strict = _errors(errors)
         self._unfinished = bool(unfinished)
-        self._busy = self._closed = False
+        self._turn = allocate_lock()  # held while it is fed
+        self._closed = False
         self._number = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -495,28 +498,35 @@ class SSEDecoder:
     def feed(self, chunk: Buffer) -> list[ServerSentEvent]:
         """The events that are complete with this chunk (any contiguous bytes-like object)."""
         data = _as_bytes(chunk)
-        if self._closed:
-            raise ValueError("the decoder is closed")
-        if self._busy:
-            raise RuntimeError("the decoder is being fed already")
-        self._busy = True
+        self._begin()
         out: list[ServerSentEvent] = []
         try:
+            if self._closed:
+                raise ValueError("the decoder is closed")
             for block in self._framer.feed(data):
                 out.append(self._event(block, out))
         finally:
-            self._busy = False
+            self._turn.release()
         return out
 
     def close(self) -> list[ServerSentEvent]:
         """Ends the stream. An unfinished last event is dropped, or handed out with ``unfinished``. Idempotent."""
-        if self._closed:
-            return []
-        self._closed = True
-        block = self._framer.close()
-        if block is None or not self._unfinished:
-            return []
-        return [self._event(block, [])]
+        self._begin()
+        try:
+            if self._closed:
+                return []
+            self._closed = True
+            block = self._framer.close()
+            if block is None or not self._unfinished:
+                return []
+            return [self._event(block, [])]
+        finally:
+            self._turn.release()
+
+    def _begin(self) -> None:
+        # One step, as a test and a mark are not where threads run at the same time.
+        if not self._turn.acquire(False):
+            raise RuntimeError("the decoder is being fed already")
 
     def _event(self, block: _Block, out: list[ServerSentEvent]) -> ServerSentEvent:
         if block.too_large:

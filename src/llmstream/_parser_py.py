@@ -6,6 +6,8 @@ bytes, this twin leans on what is fast in Python: ``bytes.find``, ``split`` and 
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+
 from . import _registry, fields, payload, rules
 from ._envelope_py import (
     _DEEP,
@@ -135,7 +137,6 @@ class Parser:
         "_after_end",
         "_alternatives",
         "_blocks",
-        "_busy",
         "_call_ids",
         "_closed",
         "_complete",
@@ -175,6 +176,7 @@ class Parser:
         "_too_many",
         "_torn",
         "_tries",
+        "_turn",
         "_undecided",
         "_unread",
         "_untold",
@@ -210,7 +212,8 @@ class Parser:
         self._shapes: list[_Shape] = []
         self._hits = self._misses = self._tries = 0
         self._out: list[Any] = []
-        self._busy = self._closed = self._complete = self._in_tail = self._started = False
+        self._turn = allocate_lock()  # held while it is fed
+        self._closed = self._complete = self._in_tail = self._started = False
         self._skip_version = self._too_many = False
         self._state = "new"
         self._number = 0  # of the event under way
@@ -344,10 +347,9 @@ class Parser:
             if self._head is not None:
                 data = self._sniff(data)
             self._bytes(data)
+            return self._take_out()
         finally:
-            self._busy = False
-        out, self._out = self._out, []
-        return out
+            self._turn.release()
 
     def feed_payload(self, data: Buffer, event: str | None = None) -> list[Event]:
         """The events of one payload that came without SSE around it; ``event`` names it where its framing does."""
@@ -355,14 +357,14 @@ class Parser:
         if event is not None:
             event = fields.text("event", event)
         self._begin()
-        if self._framer.carried:
-            self._framer.uncarry()
         try:
+            if self._framer.carried:
+                self._framer.uncarry()
             self._frame(event, source, self._framer.offset)
             self._framer.offset += len(source)
+            return self._take_out()
         finally:
-            self._busy = False
-        return self._take_out()
+            self._turn.release()
 
     def feed_text(self, chunk: Buffer) -> str:
         """Only the text of this chunk: of the primary answer, in order of arrival."""
@@ -379,9 +381,9 @@ class Parser:
         if self._closed:
             return []
         self._begin()
-        self._seq = None
-        head, self._head = self._head, None
         try:
+            self._seq = None
+            head, self._head = self._head, None
             if head is not None:
                 self._framer.begin_at(self._framing_at)
                 self._bytes(head)
@@ -395,18 +397,18 @@ class Parser:
             if self._dialect is not None and not self._detecting:
                 self._accept(self._call(self._dialect.finish, False), b"", 0, 0)
             self._finish(in_band)
+            self._closed = True
+            return self._take_out()
         finally:
-            self._busy = False
-        out = self._take_out()
-        self._closed = True
-        return out
+            self._turn.release()
 
     def _begin(self) -> None:
-        if self._closed:
-            raise ValueError("the parser is closed")
-        if self._busy:
+        # One step, as a test and a mark are not where threads run at the same time.
+        if not self._turn.acquire(False):
             raise RuntimeError("the parser is being fed already")
-        self._busy = True
+        if self._closed:
+            self._turn.release()
+            raise ValueError("the parser is closed")
 
     def _take_out(self) -> list[Any]:
         out, self._out = self._out, []

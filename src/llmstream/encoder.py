@@ -445,13 +445,13 @@ def _check_arguments(text: str) -> None:
     envelope = b'{"type":"tool.call","arguments":%b}' % quoted(str(text))
     if _has_arguments(envelope):
         return
-    if _has_arguments(envelope, max_depth=len(text) + 1):
+    if _has_arguments(envelope, len(text) + 1):
         raise ValueError("arguments are nested too deeply")
     raise _refusal(rules.ARGUMENTS_NOT_JSON, CALL)
 
 
-def _has_arguments(envelope: bytes, **limits: int) -> bool:
-    parser = Parser(max_event_size=len(envelope) + 1, **limits)
+def _has_arguments(envelope: bytes, max_depth: int = 4096) -> bool:
+    parser = Parser(max_event_size=len(envelope) + 1, max_depth=max_depth)
     parser.feed_payload(envelope)
     requirement = rules.RULES[rules.ARGUMENTS_NOT_JSON].requirement
     return not any(violation.requirement == requirement for violation in parser.violations)
