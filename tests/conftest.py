@@ -19,7 +19,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import handed
 
@@ -29,6 +29,15 @@ OUTSIDE = os.environ.get(VARIABLE)
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=200, database=None)
 settings.register_profile("fuzz", deadline=None, max_examples=20_000)
+# For a processor that is emulated: each example takes some thirty times as long.
+settings.register_profile(
+    "emulated",
+    deadline=None,
+    derandomize=True,
+    max_examples=10,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 
 

@@ -20,6 +20,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PARSER_TESTS = ROOT / "tools" / "platforms" / "parser_tests.txt"
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 PYTHONS = ("cp311", "cp312", "cp313", "cp314", "cp314t", "cp315", "cp315t")
@@ -80,6 +81,14 @@ def test_one_action_has_one_version():
         for name, version in re.findall(r"uses: *(\S+)@(\S+)", path.read_text(encoding="utf-8")):
             versions.setdefault(name, set()).add(version)
     assert {name: found for name, found in versions.items() if len(found) > 1} == {}
+
+
+@pytest.mark.skipif(not PARSER_TESTS.is_file(), reason="the list is not there")
+def test_the_list_of_the_tests_of_the_parser():
+    """What the scripts of tools/platforms run on machines that are too slow for all tests."""
+    listed = PARSER_TESTS.read_text(encoding="utf-8").splitlines()
+    assert [name for name in listed if not (ROOT / name).is_file()] == []
+    assert len(set(listed)) == len(listed)
 
 
 def test_the_version_stands_in_one_place():

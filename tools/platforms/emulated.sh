@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# The test suite on another machine's processor, emulated: emulated.sh arm64|s390x [arguments of pytest]
+# The tests on another machine's processor, emulated: emulated.sh arm64|s390x [arguments of pytest]
+# Without arguments of pytest: the tests of the parser, which are the files that parser_tests.txt lists, and every row of
+# the handed cases. It is slow, some thirty times: Hypothesis draws fewer examples (its profile "emulated" in
+# tests/conftest.py), unless HYPOTHESIS_PROFILE names another.
 # s390x is big-endian. Needs root, debootstrap, qemu-user-static (packages of Debian) and a mountable binfmt_misc.
 # The first run makes a root of that machine in the cache (some five minutes); the C is compiled here, with ziglang.
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 debian=${1:?arm64 or s390x}
 shift
+[ $# -gt 0 ] || set -- @tools/platforms/parser_tests.txt
 case "$debian" in
 arm64) machine=aarch64 ;;
 s390x) machine=s390x ;;
@@ -47,22 +51,15 @@ cp -rL "$chroot/usr/include/$machine-linux-gnu/python3.11" "$headers/$machine-li
     --headers "$headers/python3.11" --headers "$headers" --into src/llmstream --suffix "cpython-311-$machine-linux-gnu.so")
 
 section "Packages"
-"$scratch/tools/bin/python" - "$work/tree/pyproject.toml" >"$work/requirements" <<'PYTHON'
-import sys, tomllib
-from pathlib import Path
-extras = tomllib.loads(Path(sys.argv[1]).read_text())["project"]["optional-dependencies"]
-print(*(r for extra in ("cli", "schema", "test") for r in extras[extra] if "[" not in r), sep="\n")
-PYTHON
-platforms=$(for minor in $(seq 36 -1 17); do printf -- '--platform manylinux_2_%s_%s ' "$minor" "$machine"; done)
-# shellcheck disable=SC2086 # one word each
-"$scratch/tools/bin/python" -m pip download -q -d "$work/wheels" --only-binary :all: --python-version 3.11 \
-    $platforms --platform "manylinux2014_$machine" -r "$work/requirements"
+requirements "$work/tree/pyproject.toml" >"$work/requirements"
+downloaded 3.11 "$machine" 36 "$work/requirements" "$work/wheels"
 chroot "$chroot" python3 -m venv --without-pip --system-site-packages "$inside/venv"
 site=$(ls -d "$work"/venv/lib/python3.*/site-packages)
 for wheel in "$work"/wheels/*.whl; do "$scratch/tools/bin/python" -m zipfile -e "$wheel" "$site"; done
 
 section "Tests on $machine"
-[ ! -d "${LLMSTREAM_SHARED:=$root/../shared}" ] || cp -r "$LLMSTREAM_SHARED" "$work/shared"
+cases "$work" "$@"
+export HYPOTHESIS_PROFILE=${HYPOTHESIS_PROFILE:-emulated}
 cat >"$work/go.sh" <<'GO'
 set -eu
 cd "$1/tree"
@@ -71,6 +68,6 @@ export PYTHONPATH=src LLMSTREAM_IMPLEMENTATION=cython
 ../venv/bin/python -c 'import llmstream, platform, sys; print(platform.machine(), sys.byteorder, sys.version.split()[0], llmstream.implementation)'
 unset LLMSTREAM_IMPLEMENTATION
 ../venv/bin/python -m llmstream demo </dev/null | tail -n 3
-exec ../venv/bin/python -m pytest -p no:cacheprovider -q "$@"
+exec ../venv/bin/python -m pytest -p no:cacheprovider -o faulthandler_timeout=3000 "$@"
 GO
-nice -n 15 chroot "$chroot" /bin/sh "$inside/go.sh" "$inside" "$@"
+nice -n 10 chroot "$chroot" /bin/sh "$inside/go.sh" "$inside" "$@"

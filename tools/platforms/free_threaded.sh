@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # The tests on a free-threaded CPython 3.13, in one thread and in parallel threads, with the GIL staying off:
 # free_threaded.sh [arguments of pytest]
+# Without arguments of pytest: the tests of the parser, which are the files that parser_tests.txt lists, and every row of
+# the handed cases.
 # The first run builds the interpreter in the cache from Debian's source package (some ten minutes). PYTHON_FREE_THREADED
 # names another free-threaded interpreter to use instead, of any version.
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+[ $# -gt 0 ] || set -- @tools/platforms/parser_tests.txt
 
 interpreter=${PYTHON_FREE_THREADED:-$cache/python3.13t/bin/python3.13t}
 if [ ! -x "$interpreter" ]; then
@@ -38,10 +41,20 @@ python -W error -c '
 import sys, sysconfig, llmstream, llmstream._writer
 assert sysconfig.get_config_var("Py_GIL_DISABLED") and not sys._is_gil_enabled(), "the GIL came on"
 print(sys.version.split()[0], llmstream.implementation, "GIL off")'
-[ ! -d "${LLMSTREAM_SHARED:=$root/../shared}" ] || export LLMSTREAM_SHARED
+cat >gil_stays_off.py <<'PYTHON'
+import sys
+
+
+def pytest_sessionfinish(session):
+    assert not sys._is_gil_enabled(), "the GIL came on"
+    print("\nthe GIL stayed off")
+PYTHON
 
 section "Tests of threads"
-python -m pytest -p no:cacheprovider -q tests/test_threads.py
+status=0
+python -m pytest -p gil_stays_off -p no:cacheprovider tests/test_threads.py || status=$?
 
 section "Tests"
-python -m pytest -p no:cacheprovider -q "$@"
+cases "$scratch" "$@"
+python -m pytest -p gil_stays_off -p no:cacheprovider "$@" || status=$?
+exit "$status"

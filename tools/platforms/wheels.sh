@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a user installs, on this machine: the sdist in an empty environment with and without a compiler, the pure wheel, and
-# the wheel of each Python named (default: python3) after auditwheel; the demo in each, and the tests as installed in the
-# last. wheels.sh [PYTHON ...]
+# the wheel of each Python named (default: python3) after auditwheel; the demo in each, and the tests of the parser
+# (parser_tests.txt) as installed in the last. wheels.sh [PYTHON ...]
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 pythons=("${@:-$python}")
 
@@ -34,9 +34,9 @@ PYTHON
 
 section "Installed in empty environments"
 for interpreter in "${pythons[@]}"; do
-    tried "sdist, compiler" "$interpreter" cython "$sdist"
     CC=/nonexistent tried "sdist, no compiler" "$interpreter" python "$sdist"
-    LLMSTREAM_EXTENSIONS=require "$interpreter" -m pip wheel -q --no-deps -w "$scratch/built" "$sdist"
+    "$interpreter" -m pip wheel -q --no-deps -w "$scratch/built" "$sdist" # what pip installs for the sdist
+    tried "sdist, compiler" "$interpreter" cython "$scratch"/built/*.whl
     auditwheel repair --strip -z 9 -w "$scratch/repaired" "$scratch"/built/*.whl >"$scratch/auditwheel.log" 2>&1 || { cat "$scratch/auditwheel.log" && exit 1; }
     rm "$scratch"/built/*.whl
     wheel=$(ls -t "$scratch"/repaired/*.whl | head -n 1)
@@ -55,4 +55,4 @@ cd "$scratch"/llmstream_wire-*/
 rm -rf "$scratch/environment"
 "${pythons[-1]}" -m venv "$scratch/environment"
 "$scratch/environment/bin/python" -m pip install -q "$wheel" pytest hypothesis
-LLMSTREAM_IMPLEMENTATION=cython "$scratch/environment/bin/python" -m pytest -q -p no:cacheprovider
+LLMSTREAM_IMPLEMENTATION=cython "$scratch/environment/bin/python" -m pytest -p no:cacheprovider @tools/platforms/parser_tests.txt
