@@ -46,6 +46,11 @@ cdef inline void bytes_clear(Bytes *buffer) noexcept:
         bytes_free(buffer)
 
 
+cdef inline pointer bytes_end(Bytes *buffer) noexcept:
+    # C does not allow to add even 0 to a null pointer.
+    return buffer.data + buffer.size if buffer.size else buffer.data
+
+
 cdef inline bytes bytes_copy(Bytes *buffer):
     return PyBytes_FromStringAndSize(<char *> buffer.data, <Py_ssize_t> buffer.size)
 
@@ -224,7 +229,7 @@ cdef int framer_next(Framer *f, pointer chunk, pointer *place, pointer end) exce
             if f.carried:
                 if f.simple:
                     bytes_add(&f.carry, stop, <size_t> (after - stop))
-                return framer_dispatch(f, f.carry.data, f.carry.data + f.carry.size, False)
+                return framer_dispatch(f, f.carry.data, bytes_end(&f.carry), False)
             return framer_dispatch(f, begin, after, True)
         if f.carried:
             bytes_add(&f.carry, p, <size_t> (stop - p))
@@ -456,7 +461,7 @@ cdef int framer_close(Framer *f) except -1:
             framer_flush(f, f.carry.data)
     f.id_changed = False
     f.ends = 0
-    return framer_dispatch(f, f.carry.data, f.carry.data + f.carry.size, False)
+    return framer_dispatch(f, f.carry.data, bytes_end(&f.carry), False)
 
 
 cdef inline bytes _as_bytes(chunk):
