@@ -347,3 +347,20 @@ def test_they_are_reached_by_name(llmstream, connect, signalr):
     assert (dialects.Connect, dialects.SignalR) == (connect, signalr)
     with pytest.raises(AttributeError):
         dialects.Telnet  # noqa: B018
+
+
+def test_streams_of_the_same_paths_share_what_is_prepared_for_them(llmstream, connect, signalr):
+    """Prepared for each stream anew it would cost more than reading it, and push out what others share."""
+    declarations = import_module("llmstream.declaration")._declarations
+    makers = [
+        lambda: signalr(text="item.text", stop_reason="item.why"),
+        lambda: signalr(text="a.b", reasoning="a.c", input_tokens="i", output_tokens="o"),
+        lambda: connect(text="message.text"),
+        lambda: connect(text="2.1", reasoning="2.2", index="1"),
+    ]
+    for maker in makers:
+        llmstream.Parser(maker)
+    before = dict(declarations)
+    for maker in makers * 3:
+        llmstream.Parser(maker)
+    assert declarations == before

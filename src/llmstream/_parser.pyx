@@ -262,6 +262,7 @@ cdef class Parser:
     Lenient, a parser raises for no bytes: it delivers all that can be read and records every deviation in
     ``violations``. Strict, it raises a subclass of LLMStreamError at the first one; ``error.events`` are the events
     before it, and the parser is closed. ``feed`` on a closed parser raises ValueError.
+    What a dialect or its framing raises is a violation; any other exception, as an interrupt, closes the parser.
     """
 
     cdef Framer _framer
@@ -326,6 +327,7 @@ cdef class Parser:
     cdef object _framing
     cdef unsigned long long _framing_at  # where its first byte lies in the stream
     cdef bint _framing_failed
+    cdef bint _framing_threw  # what a framing of others throws is the last that is read of it
     cdef list _pending
     cdef Py_ssize_t _pending_size
     cdef bytes _head
@@ -487,6 +489,9 @@ cdef class Parser:
             if self._head is not None:
                 data = self._sniff(data)
             self._bytes(data)
+        except BaseException:
+            self._abandon()
+            raise
         finally:
             self._end()
         return self._take_out()
@@ -501,6 +506,9 @@ cdef class Parser:
         try:
             self._frame(event, source, self._framer.offset)
             self._framer.offset += <unsigned long long> len(source)
+        except BaseException:
+            self._abandon()
+            raise
         finally:
             self._end()
         return self._take_out()
@@ -541,6 +549,11 @@ cdef class Parser:
             return _text(
                 self._texts.data, self._texts.size, SCAN_HIGH if self._texts_high else 0, NULL
             )
+        except BaseException:
+            if self._texts.size > 0:
+                self._complete = False
+            self._abandon()
+            raise
         finally:
             self._text_only = False
             bytes_clear(&self._texts)
@@ -571,6 +584,9 @@ cdef class Parser:
             if self._dialect is not None and not self._detecting:
                 self._accept(self._call(self._dialect.finish, (False,)), NULL, 0)
             self._finish(in_band)
+        except BaseException:
+            self._abandon()
+            raise
         finally:
             self._end()
         out = self._take_out()
@@ -584,6 +600,14 @@ cdef class Parser:
             raise RuntimeError("the parser is being fed already")
         self._busy = True
         self._out = []
+        return 0
+
+    cdef int _abandon(self) except -1:
+        """After an exception nothing more is read: strict ends so, and what an interrupt broke off is lost."""
+        self._closed = True
+        if self._out:
+            self._complete = False
+        self._out = None
         return 0
 
     cdef int _end(self) except -1:
@@ -611,8 +635,9 @@ cdef class Parser:
         return self._text_of(events), count, others
 
     cdef int _bytes(self, bytes data) except -1:
-        if self._framing is not None:
-            self._frames(self._framing.feed, (data,))
+        if self._framing is not None or self._framing_threw:
+            if not self._framing_threw:
+                self._frames(self._framing.feed, (data,))
             self._framer.offset += <unsigned long long> len(data)
             return 0
         cdef Framer *f = &self._framer
@@ -661,9 +686,12 @@ cdef class Parser:
         if factory is None:
             framer_begin_at(&self._framer, self._framing_at)
             return head[line:]
-        self._framing = factory(self._framer.max_event_size)
         self._framing_at += first - line
         self._framer.offset = self._framing_at
+        try:
+            self._framing = factory(self._framer.max_event_size)
+        except Exception:
+            self._framing_thrown()
         return body
 
     cdef int _frames(self, method, tuple arguments) except -1:
@@ -681,6 +709,8 @@ cdef class Parser:
             self._framing_failed = True
             self._number += 1
             return 0
+        except Exception:
+            return self._framing_thrown()
         framing = self._framing
         reports, framing.reports = framing.reports, []
         cdef Py_ssize_t at = 0
@@ -697,13 +727,19 @@ cdef class Parser:
             self._framing_fault(rules.FRAMING, framing.fault_offset, framing.reason)
         return 0
 
+    cdef int _framing_thrown(self) except -1:
+        self._framing_failed = self._framing_threw = True
+        return self._framing_fault(rules.FRAMING, self._framer.offset - self._framing_at, "its reader failed")
+
     cdef int _framing_fault(self, int rule, offset, reason) except -1:
         self._offset = self._framing_at + offset
         self._seq = -1
         return self._record(rule, reason)
 
     cdef int _close_framing(self) except -1:
-        if self._framing is None:
+        if self._framing_threw:
+            self._torn = True
+        if self._framing is None or self._framing_threw:
             return 0
         self._frames(self._framing.close, ())
         self._torn = self._framing_failed or self._framing.unfinished

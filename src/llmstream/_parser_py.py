@@ -131,6 +131,7 @@ class Parser:
     Lenient, a parser raises for no bytes: it delivers all that can be read and records every deviation in
     ``violations``. Strict, it raises a subclass of LLMStreamError at the first one; ``error.events`` are the events
     before it, and the parser is closed. ``feed`` on a closed parser raises ValueError.
+    What a dialect or its framing raises is a violation; any other exception, as an interrupt, closes the parser.
     """
 
     __slots__ = (
@@ -151,6 +152,7 @@ class Parser:
         "_framing",
         "_framing_at",
         "_framing_failed",
+        "_framing_threw",
         "_gaps",
         "_head",
         "_hits",
@@ -232,6 +234,7 @@ class Parser:
         self._framing: Any = None
         self._framing_at = 0  # where its first byte lies in the stream
         self._framing_failed = False
+        self._framing_threw = False  # what a framing of others throws is the last that is read of it
         self._pending: list[tuple[int, int, str | None, bool, bytes]] = []
         self._pending_size = 0
         self._undecided = self._untold = False
@@ -348,6 +351,9 @@ class Parser:
                 data = self._sniff(data)
             self._bytes(data)
             return self._take_out()
+        except BaseException:
+            self._abandon()
+            raise
         finally:
             self._turn.release()
 
@@ -363,6 +369,9 @@ class Parser:
             self._frame(event, source, self._framer.offset)
             self._framer.offset += len(source)
             return self._take_out()
+        except BaseException:
+            self._abandon()
+            raise
         finally:
             self._turn.release()
 
@@ -399,6 +408,9 @@ class Parser:
             self._finish(in_band)
             self._closed = True
             return self._take_out()
+        except BaseException:
+            self._abandon()
+            raise
         finally:
             self._turn.release()
 
@@ -409,6 +421,13 @@ class Parser:
         if self._closed:
             self._turn.release()
             raise ValueError("the parser is closed")
+
+    def _abandon(self) -> None:
+        """After an exception nothing more is read: strict ends so, and what an interrupt broke off is lost."""
+        self._closed = True
+        if self._out:
+            self._out = []
+            self._complete = False
 
     def _take_out(self) -> list[Any]:
         out, self._out = self._out, []
@@ -426,8 +445,9 @@ class Parser:
         return self._text_of(events), count, others
 
     def _bytes(self, data: bytes) -> None:
-        if self._framing is not None:
-            self._frames(lambda: self._framing.feed(data))
+        if self._framing is not None or self._framing_threw:
+            if not self._framing_threw:
+                self._frames(lambda: self._framing.feed(data))
             self._framer.offset += len(data)
             return
         if not self._use_shapes:
@@ -461,9 +481,12 @@ class Parser:
         if factory is None:
             self._framer.begin_at(self._framing_at)
             return head[line:]
-        self._framing = factory(self._framer.max_event_size)
         self._framing_at += first - line
         self._framer.offset = self._framing_at
+        try:
+            self._framing = factory(self._framer.max_event_size)
+        except Exception:  # noqa: BLE001 (a framing may be the code of others)
+            self._framing_thrown()
         return body
 
     def _frames(self, read: Callable[[], Any]) -> None:
@@ -481,6 +504,9 @@ class Parser:
             self._framing_failed = True
             self._number += 1
             return
+        except Exception:  # noqa: BLE001 (a framing may be the code of others)
+            self._framing_thrown()
+            return
         framing = self._framing
         reports, framing.reports = framing.reports, []
         at = 0
@@ -496,13 +522,19 @@ class Parser:
             self._framing_failed = True
             self._framing_fault(rules.FRAMING, framing.fault_offset, framing.reason)
 
+    def _framing_thrown(self) -> None:
+        self._framing_failed = self._framing_threw = True
+        self._framing_fault(rules.FRAMING, self._framer.offset - self._framing_at, "its reader failed")
+
     def _framing_fault(self, rule: int, offset: int, reason: str) -> None:
         self._offset = self._framing_at + offset
         self._seq = None
         self._record(rule, reason)
 
     def _close_framing(self) -> None:
-        if self._framing is None:
+        if self._framing_threw:
+            self._torn = True
+        if self._framing is None or self._framing_threw:
             return
         self._frames(self._framing.close)
         self._torn = self._framing_failed or self._framing.unfinished

@@ -155,7 +155,8 @@ class Observer:
     ``max_content_size``  characters of content that are kept: of text and the arguments of tool calls together, and of
                           the words of an error; by default none of it (draft, section 8.1)
     ``digests``           whether SHA-256 of the bytes and of the text are made, which costs more than reading does
-    ``clock``             gives the time in seconds
+    ``clock``             gives the time in seconds; what it raises, ``feed`` and ``close`` raise before they do
+                          anything, and may be called again
     ``requested_at``      when the request was issued, by the same clock; by default when the observer was made
 
     ``max_event_size``, ``max_depth`` and ``shapes`` are those of ``Parser``; raises what it raises for them. ``parser``
@@ -250,8 +251,10 @@ class Observer:
         if not self._unread:
             try:
                 self._took(now, *self.parser.feed_summary(data))
-            except Exception:  # noqa: BLE001 (whatever it is, the stream goes on)
+            except BaseException as error:  # whatever it is, the stream goes on
                 self._unread = True
+                if not isinstance(error, Exception):
+                    raise
         return chunk
 
     def close(self) -> Observation:
@@ -262,8 +265,10 @@ class Observer:
                 try:
                     # What was due at the end came with the last chunk.
                     self._took(self._last_chunk, *self.parser._summary_of(self.parser.close()))
-                except Exception:  # noqa: BLE001 (as above)
+                except BaseException as error:  # as above
                     self._unread = True
+                    if not isinstance(error, Exception):
+                        raise
             self._observation = self._observe(now)
         return self._observation
 

@@ -45,6 +45,9 @@ DEFAULT_MAX_CONTENT_SIZE = 16 * 2**20
 CHUNK_SIZE = 120 * 1024
 """Bytes that are best read at once: of more, an allocator may ask the system for fresh memory each time."""
 
+MAX_WHOLE_SIZE = 4 * 2**20
+"""Bytes of a body in memory that are read at once where they lie: the events of so many may be held."""
+
 MAX_VIOLATIONS = 100
 """Deviations that one record tells; further ones are only counted."""
 
@@ -143,14 +146,17 @@ class Auditor:
         """
         if self._record is not None:
             raise ValueError("the auditor is closed")
-        self._byte_count += len(chunk) if type(chunk) is bytes else memoryview(chunk).nbytes
+        data: Any = chunk if type(chunk) is bytes else memoryview(chunk).cast("B")
+        self._byte_count += len(data)
         if self._wire is not None:
-            self._wire.update(chunk)
+            self._wire.update(data)
         if self._fault is None:
             try:
-                self._took(*self.parser.feed_summary(chunk))
-            except Exception as error:  # noqa: BLE001 (whatever it is, there is a record)
+                self._took(*self.parser.feed_summary(data))
+            except BaseException as error:  # whatever it is, there is a record
                 self._fault = f"reading failed: {type(error).__name__}"
+                if not isinstance(error, Exception):
+                    raise
         return chunk
 
     def fail(self, fault: str) -> None:
@@ -162,8 +168,10 @@ class Auditor:
         if self._record is None:
             try:
                 self._took(*self.parser._summary_of(self.parser.close()))
-            except Exception as error:  # noqa: BLE001 (as above)
+            except BaseException as error:  # as above
                 self.fail(f"reading failed: {type(error).__name__}")
+                if not isinstance(error, Exception):
+                    raise
             self._record = self._redacted(self._made())
         return self._record
 
@@ -303,8 +311,11 @@ def audit(
         max_event_size=max_event_size,
         **context,
     )
-    found = chunks(source)
     feed = auditor.feed
+    if type(source) is bytes and len(source) <= MAX_WHOLE_SIZE:
+        feed(source)
+        return auditor.close()
+    found = chunks(source)
     try:
         for chunk in found.iterator:
             feed(chunk)

@@ -51,7 +51,7 @@ def check(
     found = chunks(source)
     try:
         if folded:
-            return _check_folded(checker, b"".join(bytes(memoryview(chunk)) for chunk in found.iterator))
+            return _check_folded(checker, b"".join(bytes(memoryview(chunk).cast("B")) for chunk in found.iterator))
         for chunk in found.iterator:
             checker.feed(chunk)
     finally:
@@ -108,10 +108,11 @@ class Checker:
         self._pairing = Pairing(self._requested.request)
 
     def feed(self, chunk: bytes | bytearray | memoryview) -> None:
-        """Takes a chunk in; raises ValueError when closed."""
+        """Takes a chunk in (any contiguous bytes-like object); raises TypeError for anything else, ValueError when
+        closed."""
         if self._report is not None:
             raise ValueError("the checker is closed")
-        for piece, block in self._splitter.feed(bytes(memoryview(chunk))):
+        for piece, block in self._splitter.feed(bytes(memoryview(chunk).cast("B"))):
             events = self._parser.feed(piece)
             if block is not None:
                 self._block(block, events)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from .. import rules
 from ..declaration import Delta, parse_path
 from .base import PATHS, Dialect
@@ -56,22 +58,13 @@ class Declared(Dialect):
                 raise TypeError(f"unknown path {member!r}")
             if path is not None:
                 setattr(self, member, self._path(str(path)))
-        self.deltas = self._forms()  # type: ignore[misc]
+        rest = (self.stop_reason, self.error_code, self.error_message, self.input_tokens, self.output_tokens)
+        absent = (*self._NOTHING_ELSE, *(path for path in rest if path is not None))
+        self.deltas = _forms(self.text, self.reasoning, self.index, absent)  # type: ignore[misc]
 
     def _path(self, path: str) -> str:
         parse_path(path)
         return path
-
-    def _forms(self) -> tuple[Delta, ...]:
-        rest = [self.stop_reason, self.error_code, self.error_message, self.input_tokens, self.output_tokens]
-        absent = [*self._NOTHING_ELSE, *(path for path in rest if path is not None)]
-        forms = []
-        for kind, other in (("text", self.reasoning), ("reasoning", self.text)):
-            path = getattr(self, kind)
-            if path is not None:
-                common: dict[str, Any] = {kind: path, "index": self.index, "absent": absent}
-                forms.append(Delta(**common, empty=[] if other is None else [other]))
-        return tuple(forms)
 
     def meaning(self, reason: str) -> str:
         return self._meanings.get(reason, reason)
@@ -98,3 +91,14 @@ class Declared(Dialect):
         if self.open_blocks or self.calls.indexes():
             events += self.stop_open("")
         return events
+
+
+@lru_cache(maxsize=64)
+def _forms(text: str | None, reasoning: str | None, index: str | None, absent: tuple[str, ...]) -> tuple[Delta, ...]:
+    """The same for every stream of the same paths, so that the engine prepares them once."""
+    forms = []
+    for kind, path, other in (("text", text, reasoning), ("reasoning", reasoning, text)):
+        if path is not None:
+            common: dict[str, Any] = {kind: path, "index": index, "absent": absent}
+            forms.append(Delta(**common, empty=[] if other is None else [other]))
+    return tuple(forms)

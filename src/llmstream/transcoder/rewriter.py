@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from ..stream import Options
     from .losses import Fault
 
-__all__ = ["StreamRewriter"]
+__all__ = ["UNWRITTEN", "StreamRewriter"]
+
+UNWRITTEN = ("internal_error", "the stream could not be written")
 
 
 class StreamRewriter:
     """Base of ``Transcoder`` and ``StreamTranslator``: a parser that reads, and the bytes that are due.
 
-    ``parser`` is the parser. What is written, and how a stream ends, is each one's own.
+    ``parser`` is the parser. What is written, and how a stream ends, is each one's own. Whatever is raised while events
+    are written, by a ``clock`` or by an interrupt, reaches the caller and closes the stream, since these events are
+    lost: the next ``close`` or ``fail`` ends it with an error.
     """
 
     __slots__ = ("_aborted", "_closed", "_fault", "_out", "parser")
@@ -67,7 +71,11 @@ class StreamRewriter:
         except LLMStreamError as error:
             self._broke(error)
             raise
-        self._write(events)
+        try:
+            self._write(events)
+        except BaseException:
+            self._lost()
+            raise
         return self._take()
 
     def close(self) -> bytes:
@@ -80,7 +88,7 @@ class StreamRewriter:
             except LLMStreamError as error:
                 self._broke(error, cut=True)
                 raise
-            self._write(events, cut=True, kinds=LOST_AT_THE_END)
+            self._hand_on(events, cut=True, kinds=LOST_AT_THE_END)
         self._end(self._fault or self._torn())
         return self._take()
 
@@ -95,7 +103,7 @@ class StreamRewriter:
                 events = self.parser.close()
             except LLMStreamError as error:
                 events = error.events
-            self._write(events, cut=True, fails=True)
+            self._hand_on(events, cut=True, fails=True)
         self._end(fault)
         return self._take()
 
@@ -108,7 +116,22 @@ class StreamRewriter:
         """A strict parser raised, at the first error: an end that comes before it is a good one."""
         self._closed = True
         self._fault = ("internal_error", str(error))
-        self._write(error.events, cut=cut, kinds=())
+        self._hand_on(error.events, cut=cut, kinds=())
+
+    def _hand_on(
+        self, events: list[Event], *, cut: bool = False, kinds: tuple[int, ...] = LOST, fails: bool = False
+    ) -> None:
+        """As ``_write``, once no more is read."""
+        try:
+            self._write(events, cut=cut, kinds=kinds, fails=fails)
+        except BaseException:
+            self._lost()
+            raise
+
+    def _lost(self) -> None:
+        """Not all events were written: the stream must not look whole."""
+        self._closed = True
+        self._fault = self._fault or UNWRITTEN
 
     def _write(
         self, events: list[Event], *, cut: bool = False, kinds: tuple[int, ...] = LOST, fails: bool = False

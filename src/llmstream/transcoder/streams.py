@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from ..errors import LLMStreamError
 from ..source import async_chunks, chunks
 from ..stream import END
-from .rewriter import StreamRewriter
+from .rewriter import UNWRITTEN, StreamRewriter
 from .transcoder import Transcoder
 
 TYPE_CHECKING = False
@@ -47,8 +47,8 @@ def transcode(
 
     The result is an iterator and a context manager; ``source`` is read and closed as by ``iter_events``, and
     ``options`` are the further keywords of ``Transcoder``. Where reading raises, the stream is ended with an ``error``
-    first, so that whoever gets the bytes sees it, and then the exception is raised; so for what strict raises. An
-    answer that cannot be written on is ended, and no more of the source is read.
+    first, so that whoever gets the bytes sees it, and then the exception is raised; so for what strict and ``clock``
+    raise. An answer that cannot be written on is ended, and no more of the source is read.
     """
     return ByteStream(chunks(source), Transcoder(dialect, strict=strict, **options))
 
@@ -129,14 +129,16 @@ class AsyncByteStream(Generic[Rewriter]):
 def _pull(chunks: Chunks, transcoder: StreamRewriter) -> Generator[bytes, None, None]:
     try:
         while True:
+            told = BROKEN
             try:
                 chunk = next(chunks.iterator, END)
+                told = UNWRITTEN
+                output, fault = _step(transcoder, chunk)
             except Exception:
-                output = transcoder.fail(*BROKEN)
+                output = transcoder.fail(*told)
                 if output:
                     yield output
                 raise
-            output, fault = _step(transcoder, chunk)
             if output:
                 yield output
             if fault is not None:
@@ -151,14 +153,16 @@ def _pull(chunks: Chunks, transcoder: StreamRewriter) -> Generator[bytes, None, 
 async def _apull(chunks: AsyncChunks, transcoder: StreamRewriter) -> AsyncGenerator[bytes, None]:
     try:
         while True:
+            told = BROKEN
             try:
                 chunk = await anext(chunks.iterator, END)
+                told = UNWRITTEN
+                output, fault = _step(transcoder, chunk)
             except Exception:
-                output = transcoder.fail(*BROKEN)
+                output = transcoder.fail(*told)
                 if output:
                     yield output
                 raise
-            output, fault = _step(transcoder, chunk)
             if output:
                 yield output
             if fault is not None:

@@ -42,7 +42,8 @@ class Transcoder(StreamRewriter):
     ``request_id``  that of the request, to be echoed (section 4.6); by default what the vendor calls the answer
     ``reasoning``   "extensions": what the model thought travels in content.delta as ``<dialect>:reasoning``, since the
                     draft has no place for it; "drop": it is left out
-    ``clock``       gives the Unix time for ``created`` where the vendor has none
+    ``clock``       gives the Unix time for ``created`` where the vendor has none. What it raises comes out of ``feed``,
+                    which is then closed, and ``close`` ends the stream with an error
     ``strict``      ``feed`` and ``close`` raise as a strict ``Parser`` does; the next ``close`` or ``fail`` then gives
                     what was before the fault, and ends the stream
 

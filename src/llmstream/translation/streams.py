@@ -79,7 +79,8 @@ class StreamTranslator(StreamRewriter):
         yield translator.close()          # or translator.fail(...), where the chunks ended with an exception
 
     ``writer`` is the ``VendorWriter`` that writes, ``parser`` the one that reads; the further keywords are theirs. A
-    stream that is cut, or of which a part could not be read, ends with the vendor's error and never looks complete.
+    stream that is cut, or of which a part could not be read, ends with the vendor's error and never looks complete. So
+    does one whose ``clock`` raised in ``feed``, which is then closed.
 
     ``strict``: ``feed`` and ``close`` raise as a strict ``Parser`` does; the next ``close`` or ``fail`` then gives what
     was before the fault, and the error.

@@ -74,7 +74,7 @@ class VendorWriter:
                        parser of a vendor's dialect gives it; by default it is a JSON string, as the standard stream
                        has it
     ``include_usage``  whether OpenAI's stream has a chunk with the counts, as its client asks by ``stream_options``
-    ``clock``          gives the Unix time where the StreamStart does not
+    ``clock``          gives the Unix time where the StreamStart does not; what it raises leaves the writer as it was
 
     A call whose arguments are no JSON (for Gemini: no JSON object) is left out, and the stream then ends with an error.
     The text for a custom tool is ``{"input": text}`` where the vendor has functions only.
@@ -187,13 +187,12 @@ class VendorWriter:
         if self.started:
             self.left_out += event is not None
             return b""
+        created = None if event is None else event.created
+        self.created = int(self._clock()) if created is None else created  # it may raise: nothing has been done
         self.started = True
-        created = None
         if event is not None:
-            created = event.created
             self.model = event.model or self.model
             self.response_id = self.response_id or event.request_id or ""
-        self.created = int(self._clock()) if created is None else created
         return self._write_start()
 
     def _choice(self, event: ContentDelta | ContentStop) -> int:
