@@ -1,4 +1,4 @@
-.PHONY: build test lint types bench fuzz
+.PHONY: build test lint types bench fuzz soak
 
 build:
 	LLMSTREAM_EXTENSIONS=require python -m pip install -e '.[test,dev]'
@@ -25,3 +25,8 @@ SECONDS = 10
 fuzz:
 	python -m fuzz all --seconds $(SECONDS)
 	HYPOTHESIS_PROFILE=fuzz python -m pytest -m hypothesis
+
+# Thousands of streams at once; an hour by hand: make soak MINUTES=60
+MINUTES = 1
+soak:
+	python -m tools.soak --minutes $(MINUTES)
