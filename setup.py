@@ -25,7 +25,7 @@ DIRECTIVES = {
 }
 MACROS = [("CYTHON_VECTORCALL_TPNEW", "0")]  # without it, making an event is a call cheaper
 if COVERAGE:
-    MACROS += [("CYTHON_TRACE", "1"), ("CYTHON_USE_SYS_MONITORING", "0")]
+    MACROS += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")]
 
 
 class BuildExt(build_ext):

@@ -81,6 +81,33 @@ def test_one_tree_of_all_paths(llmstream, declaration):
         declaration.Declaration(paths=[f"p{number}" for number in range(61)])
 
 
+@pytest.mark.parametrize("over", [0, 1])
+def test_bounds_of_a_declaration(llmstream, declaration, over):
+    """Both twins refuse the same, when the dialect is made or a parser for it."""
+
+    def kind(*deltas):
+        return type("Wide", (llmstream.Dialect,), {"name": "wide", "text": "t", "deltas": deltas})
+
+    paths = [f"a{number}.b" for number in range(31)]  # two steps each, and one for the text
+    paths += ["c"] * over + ["d"]
+    many = {f"k{number}": True for number in range(8 + over)}
+    makers = [
+        lambda: llmstream.Parser(kind(llmstream.Delta(text="t", absent=paths))),
+        lambda: llmstream.Parser(kind(llmstream.Delta(text="t", when=many))),
+        lambda: llmstream.Parser(kind(llmstream.Delta(text="t", absent=[f"p{at}" for at in range(59 + over)]))),
+    ]
+    words = ["more than 64 steps", "more than 8 constants", "more than 60 paths"]
+    for make, said in zip(makers, words, strict=True):
+        if over:
+            with pytest.raises(ValueError, match=said):
+                make()
+        else:
+            parser = make()
+            body = dict.fromkeys(many, True) | {"t": "said"}
+            data = b"data: " + json.dumps(body).encode() + b"\n\n"
+            assert parser.feed_text(data * 3) == "said" * 3
+
+
 # A provider in a few lines
 
 
@@ -293,3 +320,55 @@ def test_a_dialect_of_text(llmstream):
     result = llmstream.parse(b"data: {not json\n\ndata: b\n\ndata: BYE\n\n", dialect=Lines)
     assert result.text == "{not jsonb"
     assert result.complete
+
+
+# Members that a walk over the bytes has to mind
+
+
+@pytest.mark.parametrize(
+    "name", ['a"b', "a\\b", "a\tb", "\\", '"', "\x00", "a\x1fb", "b\\\\", "\u00e9\\", "n", "a\\tb"]
+)
+@pytest.mark.parametrize("behind", ["", " " * 40])
+def test_a_member_is_known_by_its_name_not_by_its_bytes(llmstream, name, behind):
+    """A name with a quote, a backslash or a control character is written with escapes, in more ways than one; its bytes
+    as they are would be another name, or none."""
+    kind = type("Odd", (llmstream.Dialect,), {"name": "odd", "text": f'["{name}"]'})
+    inside = {
+        json.dumps(name),
+        json.dumps(name, ensure_ascii=False),
+        '"' + "".join(rf"\u{ord(c):04x}" for c in name) + '"',
+    }
+    for written in inside:
+        data = f'data: {{{written}:"said"}}{behind}\n\n'.encode()
+        assert llmstream.Parser(kind).feed_text(data) == "said"
+        assert llmstream.parse(data, dialect=kind).text == "said"
+    payload = f'{{"{name}":"said"}}'
+    try:
+        members = json.loads(payload)
+    except ValueError:
+        members = {}
+    data = f"data: {payload}{behind}\n\n".encode()
+    assert llmstream.Parser(kind).feed_text(data) == members.get(name, "")
+    assert llmstream.parse(data, dialect=kind).text == members.get(name, "")
+
+
+@pytest.mark.parametrize("unknown", [0, 1, 20, 39, 40, 41, 57, 200])
+@pytest.mark.parametrize("place", ["before", "behind", "between"])
+@pytest.mark.parametrize("wanted", [16, 17, 56, 57, 59])
+def test_many_declared_members_among_many_others(llmstream, unknown, place, wanted):
+    """However many there are of both, each event gives its text, whether or not a shape of it can be learned."""
+    names = [f"w{number}" for number in range(wanted)]
+    deltas = (llmstream.Delta(text="text", empty=names),)
+    kind = type("Many", (llmstream.Dialect,), {"name": "many", "text": "text", "deltas": deltas})
+    declared = [f'"{name}":""' for name in names]
+    for shapes in (True, False):
+        parser = llmstream.Parser(kind, shapes=shapes)
+        for number in range(6):
+            others = [f'"u{at}":{number * at}' for at in range(unknown)]
+            if place == "between":
+                members = [part for pair in zip(declared, others, strict=False) for part in pair]
+                members += declared[unknown:] + others[wanted:]
+            else:
+                members = others + declared if place == "before" else declared + others
+            members.insert(len(members) // 2, f'"text":"t{number}"')
+            assert parser.feed_text(f"data: {{{','.join(members)}}}\n\n".encode()) == f"t{number}"

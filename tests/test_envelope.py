@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 
 import pytest
 
@@ -799,6 +800,40 @@ def test_escapes_of_text(llmstream, written, text, half):
     assert found.text == text
     assert recorded == ([("L-SURROGATE", "error")] if half else [])
     found.text.encode()
+
+
+def read_by_the_rfc(written):
+    """A JSON string's text as RFC 8259 has it, halves of pairs replaced, and whether it held one; None: no string."""
+    try:
+        text = json.loads(f'"{written}"')
+    except ValueError:
+        return None
+    whole = re.sub("[\ud800-\udfff]", "\ufffd", text)
+    return whole, whole != text
+
+
+@pytest.mark.parametrize("before", ["\\n", "\\\\", "\\u00e9", "\\ud83d\\ude00", '\\"x', "a\\nb"])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *("\\q", "\\u12x4", "\\u00", "\\u", "\\uD83D", "\\uDE00", "\\uD83Dx", "\\uD83D\\n", "\\uD83D\\uD83D\\uDE00"),
+        *("\\ude00\\ud83d", "\t", "\x1f", "\\x", "\\\x00", "", "\\ud83d\\u12"),
+    ],
+)
+def test_one_oddity_in_a_string_full_of_escapes(llmstream, before, odd):
+    """Such strings are read by blocks: wherever in a block it lies, and with much or little text behind it."""
+    for count in (1, 3, 4, 5, 9, 20, 21, 33, 70):
+        for behind in ("", "x" * 5, "x" * 200, before * 40):
+            written = before * count + odd + behind
+            payload = envelope("content.delta", 1, index=0, role="assistant", raw_delta='{"text":"' + written + '"}')
+            events, recorded = second(llmstream, sse(payload, "content.delta"))
+            expected = read_by_the_rfc(written)
+            if expected is None:
+                assert events == []
+                assert recorded[0] == ("R5.1-3", "error")
+            else:
+                assert [event.text for event in events] == [expected[0]]
+                assert recorded == ([("L-SURROGATE", "error")] if expected[1] else [])
 
 
 def test_halves_of_a_pair_in_two_deltas_are_never_joined(llmstream):

@@ -6,17 +6,24 @@ The first column of the document's table and the names here are the same, so tha
 from __future__ import annotations
 
 import ctypes
+import gzip
 import json
 import os
+import struct
 import subprocess
 import sys
+import tempfile
+import zlib
 from importlib import import_module
 from pathlib import Path
+from unittest import mock
 from unittest.mock import ANY
 
 import pytest
 
 import drafts
+import frames
+import splits
 import vendors
 from drafts import delta, start
 
@@ -302,13 +309,79 @@ def aws_headers(llmstream, count):
     return not framing.broken
 
 
-def aws_frame(headers):
-    import struct
-    import zlib
-
-    prelude = struct.pack(">II", len(headers) + 16, len(headers))
-    frame = prelude + struct.pack(">I", zlib.crc32(prelude)) + headers
+def aws_frame(headers, payload=b""):
+    prelude = struct.pack(">II", len(headers) + len(payload) + 16, len(headers))
+    frame = prelude + struct.pack(">I", zlib.crc32(prelude)) + headers + payload
     return frame + struct.pack(">I", zlib.crc32(frame))
+
+
+def framed(name, data, after):
+    """A payload and another in one framing: its class, and the bytes."""
+    both = (data, after)
+    if name == "aws_event_stream":
+        return "AWSEventStreamFraming", b"".join(aws_frame(b"", part) for part in both)
+    if name in ("length_prefixed", "connect"):
+        kind = "ConnectFraming" if name == "connect" else "LengthPrefixedFraming"
+        return kind, b"".join(b"\0" + len(part).to_bytes(4, "big") + part for part in both)
+    if name == "compressed":  # a few bytes that become many
+        parts = map(gzip.compress, both)
+        return "ConnectFraming", b"".join(b"\1" + len(part).to_bytes(4, "big") + part for part in parts)
+    if name == "signalr":
+        return "SignalRFraming", data + b"\x1e" + after + b"\x1e"
+    return "JSONFraming", data + b"\n" + after + b"\n"
+
+
+def frame_of(name):
+    """The payload of one frame; what comes after one that is too large is not read. The dialects tell it: L-SIZE."""
+
+    def check(llmstream, size):
+        kind, stream = framed(name, b'{"x":"' + b"x" * (size - 8) + b'"}', b"{}")
+        module = import_module("llmstream.framing." + ("connect" if name == "compressed" else name))
+        seen = set()
+        for chunks in ([stream], splits.bytewise(stream)):
+            found = frames.read(getattr(module, kind)(1000), chunks)
+            within = found.reason != "too large"
+            assert [len(data) for data in found.data] == ([size, 2] if within else [])
+            seen.add(within)
+        [within] = seen
+        return within
+
+    check.__name__ = f"frame_of_{name}"
+    return check
+
+
+def frame_of_a_dialect(llmstream, size):
+    """As a parser tells it, by the JSON framing."""
+    line = b'{"model":"m","message":{"content":"' + b"x" * (size - 38) + b'"}}\n'
+    assert len(line) == size + 1
+    found, events = read(llmstream, line + line[:20], dialect="ollama", max_event_size=1000)
+    within = "L-SIZE" not in found
+    assert [len(e.text) for e in events if e.type == "content.delta"] == [size - 38] * within
+    strict = llmstream.Parser("ollama", strict=True, max_event_size=1000)
+    if not within:
+        with pytest.raises(llmstream.EventTooLargeError, match="1000"):
+            strict.feed(line)
+    else:
+        strict.feed(line)
+    return within
+
+
+class Lines(list):
+    add_line = list.append
+
+
+def line_of_records(llmstream, size):
+    """With a bound of 1,000 bytes, as a line of 256 MiB takes long."""
+    verifying = import_module("llmstream.cli.auditing.verifying")
+    assert verifying.MAX_LINE == 256 * 2**20
+    line = b"x" * (size - 1) + b"\n"
+    found = Lines()
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(verifying, "MAX_LINE", 1000):
+        path = Path(folder, "records.jsonl")
+        path.write_bytes(line)
+        verifying._read(str(path), found)
+    assert b"".join(found) == line
+    return found == [line]
 
 
 def aws_header_bytes(llmstream, size):
@@ -329,9 +402,15 @@ def aws_header_bytes(llmstream, size):
     return not framing.broken
 
 
+FRAMINGS = ("aws_event_stream", "length_prefixed", "connect", "compressed", "signalr", "json_values")
+
 # First column of the table -> the checks and their bounds.
 EDGES = {
     "bytes held for one event": [(event_size, 1000)],
+    "payload of one frame, where the framing is not SSE": [
+        *((frame_of(name), 1000) for name in FRAMINGS),
+        (frame_of_a_dialect, 1000),
+    ],
     "nesting of JSON": [(depth, 4096), (depth_of_a_vendor, 500)],
     "violations kept": [(violations, 1000)],
     "gaps kept": [(gaps, 1000)],
@@ -358,12 +437,12 @@ EDGES = {
     "content that an `Observer` keeps": [(observed_content, 100)],
     "tool calls that an `Observer` keeps": [(observed_calls, 1000)],
     "names that an `Observer` keeps": [(observed_names, 256)],
+    "bytes of a line that `llmstream audit --verify` reads": [(line_of_records, 1000)],
     "headers of an AWS event-stream frame": [(aws_headers, 1024), (aws_header_bytes, 128 * 1024)],
 }
-ELSEWHERE = {  # tests/test_audit.py, tests/test_cli_audit.py; the rest need their libraries: tests/integrations
+ELSEWHERE = {  # tests/test_audit.py; the rest need their libraries: tests/integrations
     "content in an `AuditRecord`",
     "tool calls, deviations in an `AuditRecord`",
-    "bytes of a line that `llmstream audit --verify` reads",
     "bytes of one event of an `EventSource` (httpx, httpx2)",
     "bytes of an endpoint's error that a `TranslatingTransport` reads",
     "bytes of a compressed body that an `ObservingTransport` unpacks at once",

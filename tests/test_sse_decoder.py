@@ -599,3 +599,21 @@ def test_a_retry_that_may_be_cut_does_not_count(llmstream, before, unfinished):
     parser.feed(before + b"retry: 4")
     parser.close()
     assert parser.retry == expected
+
+
+@pytest.mark.parametrize("name", ["SSEDecoder", "Parser"])
+def test_what_holds_half_a_stream_is_neither_copied_nor_begun_anew(llmstream, name):
+    """Its state is that of one stream: a second would begin in the middle of a line."""
+    made = getattr(llmstream, name)()
+    made.feed(b"event: content.delta\ndata: {")
+    for wrong in (
+        made.__init__,
+        lambda: made.__init__(max_event_size=5),
+        lambda: copy.copy(made),
+        lambda: copy.deepcopy(made),
+        lambda: pickle.dumps(made),
+    ):
+        with pytest.raises(TypeError, match=r"initialised twice|copied or pickled"):
+            wrong()
+    made.feed(b"}\n\n")
+    made.close()

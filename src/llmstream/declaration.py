@@ -19,6 +19,12 @@ __all__ = ["Declaration", "Delta", "Form", "Node", "declare", "parse_path"]
 MAX_PATHS = 60
 """How many different paths one dialect may declare."""
 
+MAX_STEPS = 64
+"""How many members and items lie on them, each counted once."""
+
+MAX_CONSTANTS = 8
+"""How many values one Delta's ``when`` may ask for."""
+
 
 class Delta:
     """One form of payload that carries a single fragment and nothing else that counts.
@@ -70,6 +76,8 @@ class Delta:
             raise ValueError("the two token counts of a Delta have the same path")
         if call is not None and arguments is None:
             raise ValueError("call goes with arguments")
+        if len(when or {}) > MAX_CONSTANTS:
+            raise ValueError(f"more than {MAX_CONSTANTS} constants in a Delta")
         for value in (when or {}).values():
             if not isinstance(value, (str, bool)):
                 raise TypeError("what a Delta's when asks for is a str or a bool")
@@ -174,10 +182,11 @@ class Form:
 class Declaration:
     """All paths of a dialect as one tree, and its forms over the leaves of that tree."""
 
-    __slots__ = ("compiled", "forms", "paths", "root")
+    __slots__ = ("_steps", "compiled", "forms", "paths", "root")
 
     def __init__(self, deltas: Iterable[Delta] = (), paths: Iterable[str] = ()) -> None:
         self.root = Node(is_array=False)
+        self._steps: set[Path] = set()
         self.paths: list[Path] = []
         for path in paths:
             self.add(path)
@@ -203,6 +212,9 @@ class Declaration:
             leaf = len(self.paths)
             if leaf == MAX_PATHS:
                 raise ValueError(f"more than {MAX_PATHS} paths")
+            self._steps.update(path[:end] for end in range(1, len(path) + 1))
+            if len(self._steps) > MAX_STEPS:
+                raise ValueError(f"more than {MAX_STEPS} steps on declared paths")
             self.paths.append(path)
             node.leaves[path[-1]] = leaf
         return leaf
