@@ -52,6 +52,11 @@ def test_every_target_has_a_corpus(fuzz):
         assert any(path for folder in folders for path in seeds.CORPUS.glob(f"{folder}/*")), name
 
 
+def test_every_folder_of_the_corpus_is_read(fuzz):
+    folders = {path.name for path in fuzz("seeds").CORPUS.iterdir()}
+    assert folders <= fuzz("targets").TARGETS.keys()
+
+
 def test_every_dialect_has_a_target(fuzz, llmstream):
     families = importlib.import_module("llmstream.dialects").FAMILIES
     assert sorted(fuzz("targets").DIALECTS) == sorted(families)

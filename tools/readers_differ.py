@@ -6,7 +6,7 @@
 Needs the readers with the versions that the document names; one that is missing keeps its column out. Ours reads bytes
 by itself. The JSON libraries are given the data of a reader that follows the WHATWG (``fuzz/whatwg.py``), the SDKs'
 decoders the bytes; the text is then looked up as a program would: ``value["delta"]["text"]`` where the event's
-``type`` is ``content.delta``.
+``type`` is ``content.delta``. httpx-sse stands for the clients that are built on it.
 """
 
 from __future__ import annotations
@@ -64,6 +64,11 @@ def texts(events: Iterator[tuple[str, str]], loads: Callable[[bytes], Any]) -> s
     return "".join(found)
 
 
+def by_text(data: bytes) -> Any:
+    """The clients give json a str, in which a byte order mark is a character like others."""
+    return json.loads(data.decode("utf-8", "surrogatepass"))
+
+
 def by_sdk(module: str) -> Reader:
     def read(stream: bytes) -> str:
         decoder = importlib.import_module(f"{module}._streaming").SSEDecoder()
@@ -71,7 +76,22 @@ def by_sdk(module: str) -> Reader:
             events = [(event.event or "message", event.data) for event in decoder.iter_bytes(iter([stream]))]
         except Exception as error:  # noqa: BLE001 (whatever it raises)
             raise RefusedError(type(error).__name__) from None
-        return texts(iter(events), lambda data: json.loads(data.decode("utf-8", "surrogatepass")))
+        return texts(iter(events), by_text)
+
+    return read
+
+
+def by_httpx_sse() -> Reader:
+    """The decoder of httpx-sse, which many clients are built on."""
+    httpx, httpx_sse = importlib.import_module("httpx"), importlib.import_module("httpx_sse")
+
+    def read(stream: bytes) -> str:
+        response = httpx.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
+        try:
+            events = [(event.event, event.data) for event in httpx_sse.EventSource(response).iter_sse()]
+        except Exception as error:  # noqa: BLE001 (whatever it raises)
+            raise RefusedError(type(error).__name__) from None
+        return texts(iter(events), by_text)
 
     return read
 
@@ -99,6 +119,7 @@ def readers() -> dict[str, Reader]:
         "jiter": lambda: by_json(importlib.import_module("jiter").from_json),
         "openai": lambda: by_sdk("openai"),
         "anthropic": lambda: by_sdk("anthropic"),
+        "httpx-sse": by_httpx_sse,
     }
     for name, make in makers.items():
         try:
