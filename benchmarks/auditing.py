@@ -24,7 +24,12 @@ from . import twins
 from .streams import build
 from .timing import Case, interleave, pinned
 
-STREAMS = {"draft-mixed": "llm-stream", "anthropic-text": "anthropic", "chat-text": "openai"}
+STREAMS = {
+    "draft-mixed": "llm-stream",
+    "anthropic-text": "anthropic",
+    "chat-text": "openai",
+    "gemini-text": "gemini",
+}
 MIB = 1 << 20
 
 
@@ -144,12 +149,35 @@ def take_openai(state: dict[str, Any], data: str) -> None:
             count(state, 1)
 
 
+def take_gemini(state: dict[str, Any], data: str) -> None:
+    event = json.loads(data)
+    if state["first"] is None:
+        state.update(model=event["modelVersion"], request_id=event["responseId"], first=0)
+        count(state, 1)
+    for candidate in event["candidates"]:
+        for part in candidate["content"]["parts"]:
+            if not candidate["index"] and not part.get("thought"):
+                state["texts"].append(part["text"])
+                count(state, 1)
+        reason = candidate.get("finishReason")
+        if reason is not None:
+            word = {"STOP": "end_turn", "MAX_TOKENS": "max_tokens"}.get(reason, reason)
+            state["stops"].append({"index": candidate["index"], "reason": word, "vendor_reason": reason})
+            state["complete"] = True
+            count(state, 2)
+    usage = event.get("usageMetadata")
+    if usage is not None:
+        count(state, 1)
+        state["usages"] += 1
+        state.update(input_tokens=usage["promptTokenCount"], output_tokens=usage["candidatesTokenCount"])
+
+
 def count(state: dict[str, Any], events: int) -> None:
     state["events"] += events
     state["seq"] = state["events"] - 1
 
 
-TAKERS = {"llm-stream": take_draft, "anthropic": take_anthropic, "openai": take_openai}
+TAKERS = {"llm-stream": take_draft, "anthropic": take_anthropic, "openai": take_openai, "gemini": take_gemini}
 
 
 def bodies(name: str, events: int) -> list[bytes]:

@@ -6,12 +6,13 @@ import json
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from operator import attrgetter
 
 from .._backend import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 __all__ = ["NAMES", "AuditRecord", "AuditedToolCall", "AuditedViolation", "Stop"]
@@ -140,7 +141,12 @@ class AuditRecord:
         hexadecimal, times in ISO 8601 with microseconds, in UTC; in strings, escapes for the quote, the backslash,
         control characters, U+0085, U+2028 and U+2029. Raises TypeError or ValueError for fields of other types than
         those declared."""
-        return b"{%b}" % b",".join([name + spelled(getattr(self, field)) for field, name in _MEMBERS])
+        spell = _SPELLING
+        try:
+            return _FORM % tuple([b"null" if value is None else spell[type(value)](value) for value in _values(self)])
+        except KeyError as error:
+            found = error.args[0]
+        raise TypeError(f"a record holds no {found.__name__}")
 
     def to_dict(self) -> dict[str, Any]:
         """Its members as JSON has them."""
@@ -160,26 +166,27 @@ class AuditRecord:
 NAMES = tuple(entry.name for entry in fields(AuditRecord))
 """The fields, in their order."""
 
-_MEMBERS = [(name, f'"{name}":'.encode()) for name in NAMES]
+
+def _form(names: Sequence[str]) -> bytes:
+    """An object of these members, to be filled with their values."""
+    return b"{%b}" % b",".join([b'"%b":%%b' % name.encode() for name in names])
 
 
-def spelled(value: Any) -> bytes:
-    """A value of a record as JSON. Raises TypeError for one of another type."""
-    spell = _SPELLING.get(type(value))
-    if spell is None:
-        raise TypeError(f"a record holds no {type(value).__name__}")
-    return spell(value)
+_FORM = _form(NAMES)
+_values: Callable[[AuditRecord], tuple[Any, ...]] = attrgetter(*NAMES)
+
+
+def _speller(kind: type) -> Callable[[Any], bytes]:
+    """How a part of a record, of this class, is spelled."""
+    names: tuple[str, ...] = kind.__match_args__  # type: ignore[attr-defined]
+    form, values = _form(names), attrgetter(*names)
+    return lambda part: form % tuple([_SPELLING[type(value)](value) for value in values(part)])
 
 
 def _moment(value: datetime) -> bytes:
     """A time without a zone is UTC."""
     at = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return b'"%b"' % at.isoformat(timespec="microseconds").encode()
-
-
-def _part(value: Any) -> bytes:
-    names: tuple[str, ...] = value.__match_args__
-    return b"{%b}" % b",".join([b'"%b":%b' % (name.encode(), spelled(getattr(value, name))) for name in names])
 
 
 _SPELLING: dict[type, Callable[[Any], bytes]] = {
@@ -189,8 +196,8 @@ _SPELLING: dict[type, Callable[[Any], bytes]] = {
     type(None): lambda value: b"null",
     bytes: lambda value: b'"%b"' % value.hex().encode(),
     datetime: _moment,
-    tuple: lambda value: b"[%b]" % b",".join(map(spelled, value)),
-    **dict.fromkeys((AuditedToolCall, Stop, AuditedViolation), _part),
+    tuple: lambda values: b"[%b]" % b",".join([_SPELLING[type(value)](value) for value in values]),
+    **{kind: _speller(kind) for kind in (AuditedToolCall, Stop, AuditedViolation)},
 }
 
 

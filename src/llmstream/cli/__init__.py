@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from importlib import import_module
 
 from .. import __version__, implementation
-from . import audit, cat, check, convert, demo, serve, stats
 from .options import Unusable, common
 from .terminal import prepare, say
 
@@ -24,15 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-COMMANDS = {
-    "cat": cat,
-    "stats": stats,
-    "check": check,
-    "convert": convert,
-    "audit": audit,
-    "serve": serve,
-    "demo": demo,
-}
+COMMANDS = ("cat", "stats", "check", "convert", "audit", "serve", "demo")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,7 +61,11 @@ def _run(argv: Sequence[str] | None) -> int:
     version = f"llmstream {__version__} ({implementation})"
     parser.add_argument("--version", action="version", version=version)
     commands: Any = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, module in COMMANDS.items():
+    given = list(sys.argv[1:] if argv is None else argv)
+    # Only the command that is asked for is imported; where none is, all of them.
+    names = given[:1] if given and given[0] in COMMANDS else COMMANDS
+    modules: dict[str, Any] = {name: import_module(f".{name}", __name__) for name in names}
+    for name, module in modules.items():
         words = {"help": module.HELP, "description": module.__doc__}
         # A command may give a common argument another meaning.
         module.arguments(commands.add_parser(name, parents=[common()], conflict_handler="resolve", **words))
@@ -77,7 +73,7 @@ def _run(argv: Sequence[str] | None) -> int:
         found = parser.parse_args(argv)
     except SystemExit as done:  # --help and --version
         return int(done.code or 0)
-    command: Callable[[argparse.Namespace], int] = COMMANDS[found.command].run
+    command: Callable[[argparse.Namespace], int] = modules[found.command].run
     return command(found)
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 from ..options import Unusable
 from .inputs import size_of
-from .work import Job, Result, Worker
+from .work import Job, Result, Worker, keep_freed_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ TASK_FILES = 512
 
 def read_all(paths: Iterable[str], job: Job, jobs: int) -> Iterator[Result]:
     """The records of all files, in their order. Raises Unusable where a process dies."""
+    keep_freed_memory()
     tasks = _tasks(paths)
     first = list(islice(tasks, 2))
     if jobs == 1 or len(first) < 2:
@@ -93,6 +94,7 @@ def _begin(job: Job) -> None:
     from signal import SIG_DFL, SIGINT, signal
 
     signal(SIGINT, SIG_DFL)  # an interrupted command says nothing
+    keep_freed_memory()
     _workers[:] = [Worker(job)]
 
 

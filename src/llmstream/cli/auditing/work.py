@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...audit import AuditRecord
     from ...audit.reading import Redaction
 
-__all__ = ["CONTEXT", "Job", "Result", "Worker", "find_redaction"]
+__all__ = ["CONTEXT", "Job", "Result", "Worker", "find_redaction", "keep_freed_memory"]
 
 CONTEXT = ("provider", "endpoint", "user_id", "session_id")
 """What can be said of all streams at once."""
@@ -54,6 +54,12 @@ class Result:
     """Streams that are cut, report an error, or deviate."""
     size: int
     """Bytes of the files on disk."""
+
+
+def keep_freed_memory() -> None:
+    """Has this process keep what it frees, up to some size, where the C library learns that from a large piece that
+    comes and goes, as glibc does: else each chunk's memory goes back to the system, and is fetched again, zeroed."""
+    bytes(16 * 2**20)
 
 
 class Worker:
