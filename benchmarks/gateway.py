@@ -5,7 +5,9 @@ a "burst" to 20, as fast as it can. Between it and the clients is one process, w
 what counts (user and system, by the operating system). M, the smallest one, is a plain ASGI application that copies
 bytes with the same HTTP client on the same server, and closes the upstream when its client leaves. "observe" is the
 gateway that passes a vendor's stream on and reads along, "translate" the gateway that writes it as the standard stream.
-Each round measures M and then ours; what is told is the median of the ratios, with their range, beside the medians.
+Each round measures M, then ours, then LiteLLM's proxy on the same events, if there is one (``--litellm PYTHON`` names a
+Python that has it; it gets a tenth of the events, as its processor time does not depend on their number); what is told
+is the median of the ratios, with their range, beside the medians.
 
 Further columns: HTTP chunks for one event, and how much later the first event comes, in milliseconds.
 """
@@ -14,11 +16,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +38,11 @@ WAYS = {
     "M": ("/v1/chat/completions", "/v1/messages", "application/json"),
     "observe": ("/v1/chat/completions", "/v1/messages", "application/json"),
     "translate": ("/v1/stream", "/v1/stream", "application/llm-request+json"),
+    "litellm": ("/v1/chat/completions", "/v1/chat/completions", "application/json"),
 }
+LITELLM_TARGETS = {"paced": 0.1, "burst": 0.01}
+"""Ours as a part of LiteLLM's."""
+
 TARGETS = {
     ("observe", "paced"): 1.2,
     ("observe", "burst"): 1.5,
@@ -133,8 +143,11 @@ class Process:
         line = [sys.executable, "-m", "benchmarks.gateway", *arguments]
         # What asyncio says of clients that leave is no matter here.
         self._process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.port = int(self._told())
+
+    def _told(self) -> str:
         assert self._process.stdout is not None
-        self.port = int(self._process.stdout.readline())
+        return self._process.stdout.readline()
 
     def cpu(self) -> float:
         """Seconds that it has used, user and system."""
@@ -153,6 +166,57 @@ class Process:
         self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
+
+
+class LiteLLM(Process):
+    """LiteLLM's proxy, run by a Python that has it; its model "m" is that of a vendor at ``url``."""
+
+    def __init__(self, python: str, vendor: str, url: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        base = url if vendor == "openai" else url.removesuffix("/v1")
+        model = {"model": f"{vendor}/m", "api_base": base, "api_key": "x"}
+        self._folder = tempfile.TemporaryDirectory()
+        config = os.path.join(self._folder.name, "config.yaml")
+        with open(config, "w") as file:
+            json.dump({"model_list": [{"model_name": "m", "litellm_params": model}]}, file)  # which is YAML
+        line = [
+            python,
+            "-c",
+            "from litellm import run_server; run_server()",
+            "--config",
+            config,
+            "--telemetry",
+            "False",
+        ]
+        self._process = subprocess.Popen(
+            [*line, "--telemetry", "False", "--host", "127.0.0.1", "--port", str(self.port)],
+            cwd=self._folder.name,
+            env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        while "running on" not in (line_said := self._told()):
+            if not line_said:
+                raise SystemExit("LiteLLM's proxy did not start")
+        threading.Thread(target=self._drain, daemon=True).start()
+
+    def _drain(self) -> None:
+        with contextlib.suppress(ValueError):  # it was closed
+            while self._told():
+                pass
+
+    def stop(self) -> None:
+        super().stop()
+        self._folder.cleanup()
+
+
+def litellm_version(python: str) -> str | None:
+    """The version of LiteLLM that a Python has; None for none."""
+    code = "import importlib.metadata as m, litellm; print(m.version('litellm'))"
+    found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    return found.stdout.split()[-1] if found.returncode == 0 and found.stdout.split() else None
 
 
 async def client(port: int, path: str, kind: str, most: int = 2**60) -> tuple[float, int, bytes]:
@@ -177,11 +241,12 @@ async def client(port: int, path: str, kind: str, most: int = 2**60) -> tuple[fl
     return first, count, tail
 
 
-def measured(way: str, vendor: str, mode: str, events: int) -> dict[str, float]:
-    """One run."""
+def measured(way: str, vendor: str, mode: str, events: int, python: str = "") -> dict[str, float]:
+    """One run; ``python`` is that of LiteLLM."""
     streams = STREAMS[mode]
     source = Process("upstream", vendor, str(events), str(PACE if mode == "paced" else 0))
-    between = Process("proxy", way, vendor, f"http://127.0.0.1:{source.port}/v1")
+    url = f"http://127.0.0.1:{source.port}/v1"
+    between = LiteLLM(python, vendor, url) if way == "litellm" else Process("proxy", way, vendor, url)
     path, anthropic_path, kind = WAYS[way]
     path = path if vendor == "openai" else anthropic_path
 
@@ -198,7 +263,7 @@ def measured(way: str, vendor: str, mode: str, events: int) -> dict[str, float]:
     finally:
         between.stop()
         source.stop()
-    marks = {"translate": b"stream.end"}
+    marks = {"translate": b"stream.end", "litellm": b"[DONE]"}
     mark = marks.get(way, b"[DONE]" if vendor == "openai" else b"message_stop")
     assert all(mark in tail for _, _, tail in found), "a stream did not come to its end"
     return {
@@ -213,26 +278,47 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--events", type=int, default=4000, help="of a stream in a burst; paced ones have a tenth")
+    parser.add_argument("--litellm", default=sys.executable, metavar="PYTHON", help="that has LiteLLM and its proxy")
     found = parser.parse_args()
+    version = litellm_version(found.litellm)
+    print(f"LiteLLM {version}" if version else "LiteLLM is not there, and is left out: see --litellm", flush=True)
     for mode in STREAMS:
         events = found.events if mode == "burst" else found.events // 10
         for vendor, way in (("openai", "observe"), ("anthropic", "translate")):
-            pairs = [
-                (measured("M", vendor, mode, events), measured(way, vendor, mode, events)) for _ in range(found.rounds)
-            ]
-            ratios = sorted(ours["cpu"] / least["cpu"] for least, ours in pairs)
-            middle = {
-                key: [statistics.median(pair[side][key] for pair in pairs) for side in (0, 1)]
-                for key in ("cpu", "chunks", "first", "memory")
-            }
-            print(
-                f"{mode} {way}: {middle['cpu'][1]:.1f} us an event, M {middle['cpu'][0]:.1f}; ratio "
-                f"{statistics.median(ratios):.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f}), target {TARGETS[way, mode]}; "
-                f"chunks an event {middle['chunks'][1]:.2f}, M {middle['chunks'][0]:.2f}; first event "
-                f"{middle['first'][1] - middle['first'][0]:+.2f} ms; memory {middle['memory'][1]:.0f} MiB, "
-                f"M {middle['memory'][0]:.0f}",
-                flush=True,
-            )
+            rounds = []
+            for _ in range(found.rounds):
+                runs = [measured("M", vendor, mode, events), measured(way, vendor, mode, events)]
+                if version:
+                    few = events // 10 if mode == "burst" else events
+                    runs.append(measured("litellm", vendor, mode, few, found.litellm))
+                rounds.append(runs)
+            report(mode, way, rounds)
+
+
+def report(mode: str, way: str, rounds: list[list[dict[str, float]]]) -> None:
+    """Prints what the rounds have shown: of each the runs of M, ours and, if there is one, LiteLLM."""
+    ratios = sorted(runs[1]["cpu"] / runs[0]["cpu"] for runs in rounds)
+    middle = {
+        key: [statistics.median(runs[side][key] for runs in rounds) for side in range(len(rounds[0]))]
+        for key in ("cpu", "chunks", "first", "memory")
+    }
+    least, ours, *theirs = middle["cpu"]
+    print(
+        f"{mode} {way}: {ours:.1f} us an event, M {least:.1f}; ratio "
+        f"{statistics.median(ratios):.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f}), target {TARGETS[way, mode]}; "
+        f"chunks an event {middle['chunks'][1]:.2f}, M {middle['chunks'][0]:.2f}; first event "
+        f"{middle['first'][1] - middle['first'][0]:+.2f} ms; memory {middle['memory'][1]:.0f} MiB, "
+        f"M {middle['memory'][0]:.0f}",
+        flush=True,
+    )
+    if theirs:
+        parts = sorted(runs[1]["cpu"] / runs[2]["cpu"] for runs in rounds)
+        print(
+            f"{mode} {way} beside LiteLLM: {theirs[0]:.1f} us an event, of which ours is "
+            f"{statistics.median(parts):.4f} ({parts[0]:.4f}-{parts[-1]:.4f}), target {LITELLM_TARGETS[mode]}; its "
+            f"first event {middle['first'][2] - middle['first'][0]:+.2f} ms; its memory {middle['memory'][2]:.0f} MiB",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -66,6 +66,11 @@ def test_few_are_only_documented(table):
     assert set(only) <= {"R3-1", "R3-3", "R3-4", "R3-5", "R3-6", "R1.4-2", "R6.3-1", "A-25", "A-26"}
 
 
+def test_the_transport_and_the_gateway_are_shown_over_a_real_socket(table):
+    for key in [key for key in ids(table) if key.startswith(("R3-", "R7."))]:
+        assert any(place.startswith("integrations/gateway/") for place in table.shown()[key]), key
+
+
 def test_no_test_or_vector_names_a_requirement_that_is_none(table):
     """Every id that a test or a vector names is one of the draft's."""
     unknown = set(table.shown()) - set(ids(table))

@@ -53,20 +53,34 @@ def ids_in(text: str) -> list[str]:
 
 
 def tests() -> Iterator[tuple[str, str]]:
-    """Each test, as file::name, and all that it is made of."""
-    for path in sorted((ROOT / "tests").glob("test_*.py")):
+    """Each test, as file::name or file::class::name, and all that it is made of."""
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
         if path.name == "test_requirements.py":
             continue
         text = path.read_text(encoding="utf-8")
         lines, body = text.splitlines(), ast.parse(text).body
         tables = {name: _lines(lines, node) for node in body for name in _targets(node)}
-        for node in body:
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test_"):
-                named = [f"R{section.replace('_', '.').upper()}-{n}" for section, n in NAMED.findall(node.name)]
-                parts = [_lines(lines, part) for part in (*node.decorator_list, node)]
-                used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-                cases = [table for name, table in tables.items() if name in used]
-                yield f"{path.name}::{node.name}", "\n".join([*named, *parts, *cases])
+        for group, node in _functions(body):
+            named = [f"R{section.replace('_', '.').upper()}-{n}" for section, n in NAMED.findall(node.name)]
+            parts = [_lines(lines, part) for part in (*node.decorator_list, node)]
+            used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+            cases = [table for name, table in tables.items() if name in used]
+            place = [path.relative_to(ROOT / "tests").as_posix(), *([group.name] if group else []), node.name]
+            yield "::".join(place), "\n".join([*named, *parts, *cases])
+
+
+def _functions(
+    body: list[ast.stmt], group: ast.ClassDef | None = None
+) -> Iterator[tuple[ast.ClassDef | None, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """The tests of a module with the class that each is in, also where they stand under a condition."""
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if node.name.startswith("test_"):
+                yield group, node
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node.body, node)
+        elif isinstance(node, ast.If):
+            yield from _functions(node.body, group)
 
 
 def _lines(lines: list[str], node: ast.stmt | ast.expr) -> str:

@@ -1,12 +1,25 @@
-"""Certificates and recordings for the tests of this folder."""
+"""Certificates and recordings for the tests of this folder, and which of them an environment runs."""
 
 from __future__ import annotations
 
 import importlib
+import os
 import ssl
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from gateway_server import WAIT
+
+_ALONE = {"semantic-kernel": "test_semantic_kernel.py", "litellm": "test_litellm.py"}
+"""Environments of one library, which pins others out -> the tests that are run there, and nowhere else."""
+
+_FILES = [path.name for path in Path(__file__).parent.glob("test_*.py")]
+_environment = os.environ.get("LLMSTREAM_ENVIRONMENT", "")
+if _environment in _ALONE:
+    collect_ignore = [name for name in _FILES if name != _ALONE[_environment]]
+elif _environment:
+    collect_ignore = [*_ALONE.values()]
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +55,15 @@ def replay(llmstream):
         return module.Replay(found, module.Playing(**playing), on_request=on_request)
 
     return make
+
+
+@pytest.fixture
+def gateway_module(llmstream):
+    return importlib.import_module("llmstream.integrations.gateway")
+
+
+@pytest.fixture
+def client():
+    httpx2 = pytest.importorskip("httpx2")
+    with httpx2.Client(timeout=WAIT) as client:
+        yield client

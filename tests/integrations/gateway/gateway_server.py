@@ -1,13 +1,15 @@
-"""Applications on a real server in a thread of its own, on the loopback interface."""
+"""Applications on a real server in a thread of its own, on the loopback interface, and gateways before them."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import importlib
+import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 WAIT = 20.0
@@ -56,3 +58,71 @@ def until(condition: Callable[[], Any]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it never came to be"
         time.sleep(0.005)
+
+
+class Recorder:
+    """An upstream that keeps what it was asked, and answers by another application."""
+
+    def __init__(self, application):
+        self.application = application
+        self.asked = []
+        self.over = 0
+        self.lock = threading.Lock()
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] != "http":
+            await self.application(scope, receive, send)
+            return
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        with self.lock:
+            self.asked.append((scope["path"], scope["query_string"].decode(), headers, body))
+        try:
+            await self.application(scope, receive, send)
+        finally:
+            with self.lock:
+                self.over += 1
+
+
+@contextlib.contextmanager
+def behind(module, upstreams, tls=None, **options):
+    """A gateway in front of applications: dialect -> application. ``.url``, ``.exchanges``, ``.gateway``."""
+    with contextlib.ExitStack() as stack:
+        found = []
+        for dialect, (application, more) in upstreams.items():
+            port = stack.enter_context(served(application))
+            path = {"llm-stream": "/any", "gemini": "/v1beta"}.get(dialect, "/v1")
+            found.append(module.Upstream(dialect, f"http://127.0.0.1:{port}{path}", **more))
+
+        here = SimpleNamespace(exchanges=[])
+        here.gateway = module.Gateway(found, on_end=here.exchanges.append, **options)
+        port = stack.enter_context(served(here.gateway, **(tls or {})))
+        here.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
+        yield here
+    assert here.gateway.open == 0
+
+
+@contextlib.contextmanager
+def broken(body):
+    """The URL of an upstream that sends a body in one piece, and closes the connection before its end."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            while self.rfile.readline().strip():
+                pass
+            self.wfile.write(head + b"%x\r\n%b\r\n" % (len(body), body))
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        finally:
+            server.shutdown()
+            thread.join()

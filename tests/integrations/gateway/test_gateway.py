@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
-import importlib
 import json
 import logging
-import socketserver
 import threading
-from types import SimpleNamespace
 
 import pytest
-from gateway_server import WAIT, served, until
+from gateway_server import WAIT, Recorder, behind, broken, served, until
 
 import vendors
 
@@ -36,87 +33,8 @@ def envelope(model="gpt-x", **more):
     return json.dumps({**body, **more}).encode()
 
 
-class Recorder:
-    """An upstream that keeps what it was asked, and answers by another application."""
-
-    def __init__(self, application):
-        self.application = application
-        self.asked = []
-        self.over = 0
-        self.lock = threading.Lock()
-
-    async def __call__(self, scope, receive, send):
-        if scope["type"] != "http":
-            await self.application(scope, receive, send)
-            return
-        body, more = b"", True
-        while more:
-            message = await receive()
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
-        with self.lock:
-            self.asked.append((scope["path"], scope["query_string"].decode(), headers, body))
-        try:
-            await self.application(scope, receive, send)
-        finally:
-            with self.lock:
-                self.over += 1
-
-
-@pytest.fixture
-def gateway_module(llmstream):
-    return importlib.import_module("llmstream.integrations.gateway")
-
-
-@contextlib.contextmanager
-def behind(module, upstreams, tls=None, **options):
-    """A gateway in front of applications: dialect -> application. ``.url``, ``.exchanges``, ``.gateway``."""
-    with contextlib.ExitStack() as stack:
-        found = []
-        for dialect, (application, more) in upstreams.items():
-            port = stack.enter_context(served(application))
-            path = {"llm-stream": "/any", "gemini": "/v1beta"}.get(dialect, "/v1")
-            found.append(module.Upstream(dialect, f"http://127.0.0.1:{port}{path}", **more))
-
-        here = SimpleNamespace(exchanges=[])
-        here.gateway = module.Gateway(found, on_end=here.exchanges.append, **options)
-        port = stack.enter_context(served(here.gateway, **(tls or {})))
-        here.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
-        yield here
-    assert here.gateway.open == 0
-
-
-@pytest.fixture
-def client():
-    with httpx2.Client(timeout=WAIT) as client:
-        yield client
-
-
 def events_of(vendor):
     return vendors.VENDORS[vendor](WORDS)
-
-
-@contextlib.contextmanager
-def broken(body):
-    """The URL of an upstream that sends a body in one piece, and closes the connection before its end."""
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-
-    class Handler(socketserver.StreamRequestHandler):
-        def handle(self):
-            while self.rfile.readline().strip():
-                pass
-            self.wfile.write(head + b"%x\r\n%b\r\n" % (len(body), body))
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def first(response):
@@ -127,10 +45,11 @@ def first(response):
 
 
 class TestStandard:
-    """A standard request is answered by the standard stream (R4.9-1, R7.1-1)."""
+    """A standard request is answered by the standard stream."""
 
     @pytest.mark.parametrize("vendor", ["openai", "anthropic", "gemini"])
     def test_translated(self, gateway_module, replay, llmstream, client, vendor):
+        """R4.9-1, R7.1-1."""
         upstream = Recorder(replay(events_of(vendor)))
         with behind(gateway_module, {vendor: (upstream, {"key": KEY})}) as here:
             body = envelope(metadata={"request_id": "r-1", "trace": "t"}, parameters={"max_tokens": 9})
@@ -221,7 +140,7 @@ class TestStandard:
 
 
 class TestRefused:
-    """What is wrong with a request is a status (R3-1, R4.1-1 to R4.4-1, R7.2-1, R9.1-1)."""
+    """What is wrong with a request is a status."""
 
     @pytest.fixture
     def here(self, gateway_module, replay):
@@ -241,9 +160,10 @@ class TestRefused:
             ("POST", "/v1/models/a%2Fb:streamGenerateContent", {"content-type": "application/json"}, b"{}", 404, {}),
             ("POST", "/v1/stream", {"content-type": "application/json"}, envelope(), 415, {}),  # R7.2-1
             ("POST", "/v1/stream", {}, envelope(), 415, {}),
-            ("POST", "/v1/stream", OTHER_VERSION, envelope(), 415, {}),
+            ("POST", "/v1/stream", OTHER_VERSION, envelope(), 415, {}),  # R9.1-1
             ("POST", "/v1/stream", {**STANDARD, "content-encoding": "gzip"}, envelope(), 415, {}),
-            ("POST", "/v1/messages", {"content-type": "application/json"}, b"{}", 415, {}),  # no such upstream
+            ("POST", "/v1/chat/completions", {"content-type": "text/plain"}, b"{}", 415, {}),
+            ("POST", "/v1/messages", {"content-type": "application/json"}, b"{}", 400, {}),  # to be translated
             ("POST", "/v1/stream", {**STANDARD, "accept": "application/json"}, envelope(), 406, {}),
             ("POST", "/v1/stream", {**STANDARD, "accept": "text/event-stream;q=0"}, envelope(), 406, {}),
             ("POST", "/v1/stream", STANDARD, b"", 400, {"path": None}),
@@ -699,7 +619,21 @@ class TestLeaving:
 
 
 class TestTransport:
-    """R3-3 to R3-6. R3-1 is above; R3-2 is with Chromium, test_browser.py, and with other clients."""
+    """The draft's section 3; that GET starts no stream is above."""
+
+    def test_server_sent_events(self, gateway_module, replay, llmstream, client):
+        """R3-2: what a reader of others finds, here that of httpx2. Chromium's is in test_browser.py."""
+        with (
+            behind(gateway_module, {"openai": (replay(events_of("openai")), {})}) as here,
+            client.stream("POST", f"{here.url}/v1/stream", headers=STANDARD, content=envelope()) as response,
+        ):
+            found = list(httpx2.EventSource(response))
+        assert [event.event for event in found[:2]] == ["stream.start", "content.delta"]
+        assert found[-1].event == "stream.end"
+        data = [json.loads(event.data) for event in found]
+        assert [each["type"] for each in data] == [event.event for event in found]
+        assert [each["seq"] for each in data] == list(range(len(found)))
+        assert "".join(each["delta"]["text"] for each in data if each["type"] == "content.delta") == TEXT
 
     @pytest.mark.parametrize("http2", [False, True])
     def test_protocols(self, gateway_module, replay, llmstream, certificates, http2):

@@ -85,10 +85,47 @@ class TestOpenAI:
         with (
             gateway("anthropic", vendors.anthropic(WORDS)) as url,
             openai_client(url) as client,
-            pytest.raises(openai.APIStatusError) as raised,
+            pytest.raises(openai.BadRequestError) as raised,
         ):
-            client.chat.completions.create(model="m", messages=QUESTION, stream=True)
-        assert raised.value.status_code == 415
+            client.chat.completions.create(model="m", messages=[{"role": "user"}], stream=True)
+        assert "messages[0].content" in raised.value.message
+
+    @pytest.mark.parametrize("upstream", ["anthropic", "gemini"])
+    def test_another_vendor(self, gateway, upstream):
+        """Streamed, whole, and through the helper that gathers a stream."""
+        events = vendors.VENDORS[upstream](WORDS, arguments=ARGUMENTS)
+        tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+        asked = {"model": "m", "messages": QUESTION, "tools": tools}
+        with gateway(upstream, events) as url, openai_client(url) as client:
+            usage = {"stream_options": {"include_usage": True}}
+            chunks = list(client.chat.completions.create(**asked, **usage, stream=True))
+            whole = client.chat.completions.create(**asked)
+            with client.chat.completions.stream(**asked) as stream:
+                gathered = stream.get_final_completion()
+        choices = [choice for chunk in chunks for choice in chunk.choices]
+        assert "".join(choice.delta.content or "" for choice in choices) == TEXT
+        assert (choices[-1].finish_reason, chunks[-1].usage.prompt_tokens) == ("tool_calls", 3)
+        for completion in (whole, gathered):
+            (choice,) = completion.choices
+            assert (choice.message.content, choice.finish_reason) == (TEXT, "tool_calls")
+            (call,) = choice.message.tool_calls
+            assert (call.function.name, json.loads(call.function.arguments)) == ("f", {"x": 1})
+
+    def test_errors_of_another_vendor(self, gateway):
+        events = vendors.anthropic(WORDS)
+        kinds = (("429", openai.RateLimitError), ("529", openai.InternalServerError), ("400", openai.BadRequestError))
+        for fault, kind in kinds:
+            with gateway("anthropic", events, fault=fault) as url, openai_client(url) as client, pytest.raises(kind):
+                client.chat.completions.create(model="m", messages=QUESTION, stream=True)
+        for fault in ("error", "cut", "end"):
+            found = []
+            with gateway("anthropic", events, fault=fault, after=5, pace=50) as url, openai_client(url) as client:
+                stream = client.chat.completions.create(model="m", messages=QUESTION, stream=True)
+                with pytest.raises(openai.APIError):
+                    found.extend(chunk.choices[0].delta.content for chunk in stream)
+                with pytest.raises(openai.InternalServerError):
+                    client.chat.completions.create(model="m", messages=QUESTION)
+            assert "".join(filter(None, found)) == "".join(WORDS[:2])
 
 
 class TestAnthropic:
@@ -116,6 +153,40 @@ class TestAnthropic:
             with gateway("anthropic", events, fault=fault, after=5, pace=50) as url, anthropic_client(url) as client:
                 stream = client.messages.create(model="m", max_tokens=9, messages=QUESTION, stream=True)
                 with pytest.raises((anthropic.APIError, httpx2.TransportError)):
+                    found.extend(stream)
+            texts = [event.delta.text for event in found if event.type == "content_block_delta"]
+            assert "".join(texts) == "".join(WORDS[:2])
+
+    @pytest.mark.parametrize("upstream", ["openai", "gemini"])
+    def test_another_vendor(self, gateway, upstream):
+        events = vendors.VENDORS[upstream](WORDS, arguments=ARGUMENTS)
+        asked = {"model": "m", "max_tokens": 9, "messages": QUESTION}
+        with gateway(upstream, events) as url, anthropic_client(url) as client:
+            whole = client.messages.create(**asked)
+            with client.messages.stream(**asked) as stream:
+                text = "".join(stream.text_stream)
+                gathered = stream.get_final_message()
+        assert text == TEXT
+        for message in (whole, gathered):
+            texts, call = message.content
+            assert (texts.text, call.name, call.input) == (TEXT, "f", {"x": 1})
+            assert (message.stop_reason, message.usage.input_tokens) == ("tool_use", 3)
+
+    def test_errors_of_another_vendor(self, gateway):
+        events = vendors.openai(WORDS)
+        for fault, status in (("429", 429), ("503", 529), ("400", 400)):
+            with (
+                gateway("openai", events, fault=fault) as url,
+                anthropic_client(url) as client,
+                pytest.raises(anthropic.APIStatusError) as raised,
+            ):
+                client.messages.create(model="m", max_tokens=9, messages=QUESTION, stream=True)
+            assert raised.value.status_code == status
+        for fault in ("error", "cut", "end"):
+            found = []
+            with gateway("openai", events, fault=fault, after=3, pace=50) as url, anthropic_client(url) as client:
+                stream = client.messages.create(model="m", max_tokens=9, messages=QUESTION, stream=True)
+                with pytest.raises(anthropic.APIError):
                     found.extend(stream)
             texts = [event.delta.text for event in found if event.type == "content_block_delta"]
             assert "".join(texts) == "".join(WORDS[:2])

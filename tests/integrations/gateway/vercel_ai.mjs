@@ -1,4 +1,4 @@
-// What the Vercel AI SDK makes of a stream: node vercel_ai.mjs BASE_URL, one line of JSON. Run from where its packages are.
+// What the Vercel AI SDK makes of a stream: node vercel_ai.mjs BASE_URL [HEADERS], one line of JSON. Run from where its packages are.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
@@ -7,7 +7,13 @@ const load = (name) => import(pathToFileURL(require.resolve(name)).href);
 const { streamText } = await load("ai");
 const { createOpenAICompatible } = await load("@ai-sdk/openai-compatible");
 
-const provider = createOpenAICompatible({ name: "gateway", baseURL: process.argv[2], apiKey: "mine", includeUsage: true });
+const provider = createOpenAICompatible({
+  name: "gateway",
+  baseURL: process.argv[2],
+  apiKey: "mine",
+  headers: JSON.parse(process.argv[3] ?? "{}"),
+  includeUsage: true,
+});
 const errors = [];
 const result = streamText({ model: provider("m"), prompt: "?", maxRetries: 0, onError: ({ error }) => errors.push(error.name ?? "error") });
 const told = { text: "", errors };

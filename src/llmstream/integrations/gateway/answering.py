@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from ..._backend import Parser
+from ... import payload
+from ..._backend import ContentDelta, Parser, ToolCall
+from ..._registry import STANDARD
 from ...negotiation import EVENT_STREAM, PROFILE, parse_media_type, response_headers
 from ...transcoder import Transcoder
+from ...translation import StreamTranslator
 from ..asgi import FAILED, EventStreamResponse
+from ..http.answers import Folder
 from ..in_band import error_event
 from .reading import GoneError, unless_gone
 from .refusing import CODES, RefusedError, send_whole
+from .translating import lost_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +24,10 @@ if TYPE_CHECKING:
     from ..asgi import Message, Receive, Scope, Send
     from .client import Client
     from .exchange import Exchange
+    from .translating import VendorClient
     from .upstream import Sent
+
+    Rewriter = Transcoder | StreamTranslator
 
 __all__ = ["Answer"]
 
@@ -39,7 +47,8 @@ NOT_ANSWERED = frozenset(
 
 
 class Answer:
-    """The answer to one request that goes to an upstream. ``started`` says whether the client has got a status."""
+    """The answer to one request that goes to an upstream. ``started`` says whether the client has got a status;
+    ``client`` is the one whose request was translated for an upstream of another format, if it was."""
 
     def __init__(
         self,
@@ -56,6 +65,7 @@ class Answer:
         self.dialect = dialect
         self.scope, self.receive, self._send = asgi
         self.started = self.is_over = False
+        self.client: VendorClient | None = None
         self._client = client
         self._headers = headers
         self._keep_alive = keep_alive
@@ -69,11 +79,11 @@ class Answer:
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self.is_over = True
 
-    def failed(self, refused: RefusedError) -> None:
-        """Takes note of why there is no whole answer."""
+    def failed(self, refused: RefusedError, vendor: str | None) -> None:
+        """Takes note of why there is no whole answer, which a vendor's client is told."""
         self.exchange.error = refused.code
         if not self.started:
-            self.exchange.status = refused.status
+            self.exchange.status = refused.status_for(vendor)
 
     def end(self) -> None:
         """Takes note of what was observed."""
@@ -92,8 +102,8 @@ class Answer:
                 raise RefusedError(502, "internal_error", "the upstream redirects")
             media_type = parse_media_type(response.headers.get("content-type"))
             essence = "" if media_type is None else media_type.essence
-            if wanted == "standard":
-                await self._standard(response, essence)
+            if wanted == "standard" or self.client is not None:
+                await self._rewritten(response, essence, wanted)
             elif response.status == 200 and essence == EVENT_STREAM:
                 await unless_gone(self._passed_on(response), self.receive)
             else:
@@ -101,29 +111,40 @@ class Answer:
         finally:
             response.close()
 
-    async def _standard(self, response: Any, essence: str) -> None:
-        exchange = self.exchange
+    async def _rewritten(self, response: Any, essence: str, wanted: str) -> None:
+        """An answer in another form than the upstream's: the standard stream, or that of a vendor's client."""
+        exchange, client = self.exchange, self.client
         if response.status != 200:
             raise await unless_gone(self._failed(response), self.receive)
         if essence.startswith("text/") and essence != EVENT_STREAM:
             raise RefusedError(502, "internal_error", "the upstream's answer is not a stream")
-        transcoder = Transcoder(self.dialect, model=exchange.model or "", request_id=exchange.request_id)
-        accept = self._headers.get("accept", "")
-        media_type = f'{EVENT_STREAM}; profile="{PROFILE}"' if PROFILE in accept else EVENT_STREAM
-        answer = EventStreamResponse(
-            self._transcoded(response, transcoder),
-            media_type=media_type,
-            encoder=transcoder,
-            keep_alive=self._keep_alive,
-        )
-        await self._streamed(answer)
-        if transcoder.error is not None:
-            exchange.error = exchange.error or transcoder.error.code
+        rewriter: Rewriter
+        if client is None or wanted == "standard":
+            rewriter = Transcoder(self.dialect, model=exchange.model or "", request_id=exchange.request_id)
+            has_profile = PROFILE in self._headers.get("accept", "")
+            media_type = f'{EVENT_STREAM}; profile="{PROFILE}"' if has_profile else EVENT_STREAM
+        else:
+            rewriter = StreamTranslator(client.vendor, self.dialect, include_usage=client.include_usage)
+            media_type = f"{EVENT_STREAM}; charset=utf-8"
+        if client is not None and wanted != "standard" and not client.stream:
+            await self._folded(response, rewriter, client)
+        else:
+            answer = EventStreamResponse(
+                self._chunks(response, rewriter),
+                headers=lost_header(exchange.lost),
+                media_type=media_type,
+                encoder=rewriter,
+                keep_alive=self._keep_alive,
+            )
+            await self._streamed(answer)
+        if not rewriter.complete:
+            error = rewriter.parser.error if isinstance(rewriter, StreamTranslator) else rewriter.error
+            exchange.error = exchange.error or (error and error.code) or "internal_error"
 
-    async def _transcoded(self, response: Any, transcoder: Transcoder) -> AsyncIterator[bytes]:
-        """The standard stream. An upstream that fails before there is anything else to say is a RefusedError, which is
-        a status as long as nothing was sent."""
-        feed = transcoder.feed
+    async def _chunks(self, response: Any, rewriter: Rewriter) -> AsyncIterator[bytes]:
+        """The stream as it is rewritten. An upstream that fails before there is anything else to say is a RefusedError,
+        which is a status as long as nothing was sent."""
+        feed = rewriter.feed
         chunks = self._client.chunks(response, self.observer.feed)
         is_first, is_empty = True, True
         try:
@@ -132,24 +153,51 @@ class Answer:
                 written = feed(chunk)
                 if written:
                     if is_first:
-                        self._refuse_if_failed(transcoder)
+                        self._refuse_if_failed(rewriter, written)
                         is_first = False
                     yield written
             if is_empty:
                 raise RefusedError(502, "internal_error", "the upstream's answer is empty")
-            written = transcoder.close()
+            written = rewriter.close()
             if is_first:
-                self._refuse_if_failed(transcoder)
-            yield written
+                self._refuse_if_failed(rewriter, written)
+            if written:
+                yield written
         finally:
             await chunks.aclose()  # type: ignore[attr-defined]
 
-    def _refuse_if_failed(self, transcoder: Transcoder) -> None:
-        """Raises where all that was written is an error of the upstream's (stream.start, error, stream.end)."""
-        error = transcoder.parser.error
-        if error is not None and transcoder.next_seq <= 3 and not self.started:
+    def _refuse_if_failed(self, rewriter: Rewriter, written: bytes) -> None:
+        """Raises where all that was written is an error of the upstream's."""
+        error = rewriter.parser.error
+        if error is None or self.started:
+            return
+        parser = Parser(rewriter.writer.dialect if isinstance(rewriter, StreamTranslator) else STANDARD)
+        if not any(isinstance(event, (ContentDelta, ToolCall)) for event in parser.feed(written)):
             code = error.code or "internal_error"
             raise RefusedError(CODES.get(code, 502), code, error.message or "")
+
+    async def _folded(self, response: Any, rewriter: Rewriter, client: VendorClient) -> None:
+        """The whole answer for a client that asked for no stream; what is not whole is a status."""
+        folder = Folder(client.vendor)
+        body = await unless_gone(self._fold(self._chunks(response, rewriter), folder), self.receive)
+        if folder.is_broken:
+            error = rewriter.parser.error
+            code = (error and error.code) or "internal_error"
+            raise RefusedError(CODES.get(code, 502), code, payload.loads(body.decode())["error"]["message"])
+        headers = [("content-type", "application/json"), *lost_header(self.exchange.lost)]
+        await send_whole(self.send, 200, headers, body)
+
+    async def _fold(self, chunks: AsyncIterator[bytes], folder: Folder) -> bytes:
+        size = 0
+        try:
+            async for written in chunks:
+                size += len(written)
+                if size > self._client.limits.answer_size:
+                    raise RefusedError(502, "too_large", "the upstream's answer is too large")
+                folder.feed(written)
+        finally:
+            await chunks.aclose()  # type: ignore[attr-defined]
+        return folder.close()
 
     async def _passed_on(self, response: Any) -> None:
         """A stream as it is. One that comes to an end stays as it was, whatever that end is. One that breaks off

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hmac
 import logging
+from functools import lru_cache
 
 from ... import payload
 from ...dialects.hints import dialect_for
@@ -19,6 +20,7 @@ from .limits import Limits
 from .reading import GoneError, headers_of, read_body
 from .refusing import RefusedError
 from .routing import Route, route
+from .translating import read_request
 from .upstream import CREDENTIALS, credential, query_items
 
 TYPE_CHECKING = False
@@ -45,14 +47,16 @@ class Gateway:
 
     A POST of application/llm-request+json, to any of its paths, is translated for the upstream that answers the model,
     and comes back as the standard stream (draft, sections 4 and 7.1). A vendor's own request, at a path of the vendor's
-    API, is passed on and its answer comes back byte for byte, read along with by an ``Observer``; where Accept names
-    the profile "llm-stream-1.0", its answer is the standard stream too (section 7.3).
+    API, is passed on and its answer comes back byte for byte, read along with by an ``Observer``; where only an
+    upstream of another format answers its model, request and answer are translated, and the header "llmstream-lost"
+    names what could not be carried. Where Accept names the profile "llm-stream-1.0", the answer is the standard stream
+    (section 7.3).
 
     ``path``        of the standard endpoint
     ``keys``        what clients have to know, as a bearer token or in a vendor's header; none: whoever can reach it
     ``limits``      what is bounded
     ``strict``      whether a standard request that has a harmless fault is refused too
-    ``keep_alive``  seconds of silence after which the standard stream gets a comment; None: never
+    ``keep_alive``  seconds of silence after which a stream that is rewritten gets a comment; None: never
     ``observer``    makes what reads along with a stream, from the Exchange, the dialect (as ``Parser`` takes it) and
                     the headers of the client by name; by default an ``Observer``
     ``on_end``      called with the ``Exchange`` of each request that went to an upstream, at its end. By default it is
@@ -81,6 +85,7 @@ class Gateway:
         if not self.upstreams:
             raise ValueError("a gateway needs an upstream")
         self.limits = limits or Limits()
+        self._vendors = [each for each in self.upstreams if each.vendor is not None]
         self.open = 0  # streams under way
         self._path = path
         self._keys = [key.encode() for key in ((keys,) if isinstance(keys, str) else keys)]
@@ -123,15 +128,28 @@ class Gateway:
         # All of them are looked at, so that the time tells nothing.
         return not self._keys or sum(hmac.compare_digest(given, each) for each in self._keys) > 0
 
-    def _upstream(self, model: str | None, vendor: str | None) -> Upstream:
-        """The first upstream that answers a model, of one vendor if it is for that."""
-        found = [each for each in self.upstreams if vendor is None or each.vendor == vendor]
-        for each in found:
+    def _takes(self, found: Route) -> bool:
+        """Whether a vendor's own request is taken at an endpoint."""
+        return found.has_translation or any(each.vendor == found.vendor for each in self._vendors)
+
+    def _same(self, model: str | None, found: Route) -> Upstream | None:
+        """The upstream that a vendor's request can be passed on to, as it is; None where it has to be translated."""
+        same = [each for each in self._vendors if each.vendor == found.vendor]
+        for each in same:
             if each.takes(model or ""):
                 return each
-        if vendor is not None and model is None and len(found) == 1:
-            return found[0]
-        raise RefusedError(404, "model_not_found", "no upstream answers this model", path="model")
+        if model is None and len(same) == 1:
+            return same[0]  # it will say best what is wrong
+        if not found.has_translation:
+            raise _no_upstream()
+        return None
+
+    def _upstream(self, model: str | None) -> Upstream:
+        """The first upstream that answers a model."""
+        for each in self.upstreams:
+            if each.takes(model or ""):
+                return each
+        raise _no_upstream()
 
 
 class _Call:
@@ -154,7 +172,7 @@ class _Call:
                 self.answer.exchange.gone = True
         except RefusedError as refused:
             if self.answer is not None:
-                self.answer.failed(refused)
+                self.answer.failed(refused, self.vendor)
             if self.answer is None or not self.answer.started:
                 with contextlib.suppress(OSError):
                     await refused.send(self.send, self.vendor)
@@ -175,9 +193,8 @@ class _Call:
             raise RefusedError(405, "method_not_allowed", "a request is a POST (section 3)", headers=allow)
         pairs, headers = headers_of(scope)
         self.headers = headers
-        has_vendor = any(each.vendor == found.vendor for each in gateway.upstreams)
-        taken = ("application/json",) if found.vendor is not None and has_vendor else ()
-        asked = request_format(headers.get("content-type"), vendor=taken)
+        taken = ("application/json",) if gateway._takes(found) else ()
+        asked = _known(_asked, headers.get("content-type"), taken)
         if asked == "standard":
             self.vendor = None
         if asked is None or headers.get("content-encoding", "identity") != "identity":
@@ -185,8 +202,7 @@ class _Call:
             raise RefusedError(
                 415, "unsupported_media_type", f"a request here is {kinds}", headers=(("accept", kinds),)
             )
-        offered = () if asked == "standard" else (EVENT_STREAM, "application/json")
-        wanted = response_format(headers.get("accept"), request=asked, vendor=offered)
+        wanted = _known(_wanted, headers.get("accept"), asked)
         if wanted is None:
             raise RefusedError(406, "not_acceptable", f"a stream is {EVENT_STREAM}")
         key = credential(headers) or _query_key(scope)
@@ -198,10 +214,15 @@ class _Call:
         try:
             body = await read_body(self.receive, headers, gateway.limits)
             key = None if gateway._keys else key
-            if asked == "standard":
-                self.answer, sent = self._standard_request(body, key)
-            else:
-                self.answer, sent = self._vendor_request(found, pairs, body)
+            try:
+                if asked == "standard":
+                    self.answer, sent = self._standard_request(body, key)
+                else:
+                    self.answer, sent = self._vendor_request(found, pairs, body, key)
+            except RequestError as error:
+                raise RefusedError(
+                    400, "invalid_request", str(error), path=error.path, requirement=error.requirement
+                ) from None
             await self.answer.run(sent, wanted)
         finally:
             gateway.open -= 1
@@ -210,33 +231,44 @@ class _Call:
 
     def _standard_request(self, body: bytes, key: str | None) -> tuple[Answer, Sent]:
         gateway = self.gateway
-        try:
-            request = Request.from_json(body, strict=gateway._strict, max_size=gateway.limits.request_size)
-            request.raise_for_violations(strict=gateway._strict)
-            upstream = gateway._upstream(request.model, None)
-            sent = upstream.translated(request, body, key)
-        except RequestError as error:
-            raise RefusedError(
-                400, "invalid_request", str(error), path=error.path, requirement=error.requirement
-            ) from None
+        request = Request.from_json(body, strict=gateway._strict, max_size=gateway.limits.request_size)
+        request.raise_for_violations(strict=gateway._strict)
+        upstream = gateway._upstream(request.model)
+        sent = upstream.translated(request, key, body)
         answer = self._begin(upstream, request.model, upstream.dialect)
         answer.exchange.request_id = request.request_id
         answer.exchange.lost = sent.lost
         return answer, sent
 
-    def _vendor_request(self, found: Route, pairs: list[tuple[str, str]], body: bytes) -> tuple[Answer, Sent]:
-        model = found.model
-        if model is None:
-            model = _model(body)
-        upstream = self.gateway._upstream(model, found.vendor)
-        passed = pairs
-        if self.gateway._keys:  # a key of the gateway is for nobody else
-            passed = [pair for pair in pairs if pair[0] not in CREDENTIALS]
+    def _vendor_request(
+        self, found: Route, pairs: list[tuple[str, str]], body: bytes, key: str | None
+    ) -> tuple[Answer, Sent]:
+        """As it is to an upstream of its format, else translated."""
+        gateway = self.gateway
+        model = found.model or _model(body)
         query = query_items(self.scope.get("query_string", b""))
-        if self.gateway._keys:
+        upstream = gateway._same(model, found)
+        if upstream is None:
+            return self._translated_request(found, query, body, key, model)
+        if gateway._keys:  # a key of the gateway is for nobody else
+            pairs = [pair for pair in pairs if pair[0] not in CREDENTIALS]
             query = [item for item in query if item[0] != "key"]
         answer = self._begin(upstream, model, dialect_for(path=found.tail))
-        return answer, upstream.passed(found, query, passed, body)
+        return answer, upstream.passed(found, query, pairs, body)
+
+    def _translated_request(
+        self, found: Route, query: list[tuple[str, str]], body: bytes, key: str | None, model: str | None
+    ) -> tuple[Answer, Sent]:
+        gateway = self.gateway
+        # Whose model nobody answers has no need to know what else is wrong.
+        upstream = None if model is None else gateway._upstream(model)
+        request, client, lost = read_request(found, query, body, gateway.limits.request_size)
+        upstream = upstream or gateway._upstream(request.model)
+        sent = upstream.translated(request, key)
+        answer = self._begin(upstream, request.model, upstream.dialect)
+        answer.client = client
+        answer.exchange.lost = [*lost, *sent.lost]
+        return answer, sent
 
     def _begin(self, upstream: Upstream, model: str | None, dialect: Any) -> Answer:
         gateway, exchange = self.gateway, Exchange(upstream=upstream, model=model)
@@ -250,6 +282,29 @@ class _Call:
             self.gateway._on_end(answer.exchange)
         except Exception as error:  # noqa: BLE001 (whatever it is, the answer is over)
             log.warning("recording an exchange raised %s", type(error).__name__)
+
+
+def _asked(content_type: str | None, taken: tuple[str, ...]) -> str | None:
+    return request_format(content_type, vendor=taken)
+
+
+def _wanted(accept: str | None, asked: str) -> str | None:
+    offered = () if asked == "standard" else (EVENT_STREAM, "application/json")
+    return response_format(accept, request=asked, vendor=offered)
+
+
+@lru_cache(maxsize=256)
+def _remembered(decision: Callable[[str | None, Any], str | None], value: str | None, given: Any) -> str | None:
+    return decision(value, given)
+
+
+def _known(decision: Callable[[str | None, Any], str | None], value: str | None, given: Any) -> str | None:
+    """What a decision makes of a header. Those of most clients are few, short, and the same again and again."""
+    return decision(value, given) if len(value or "") > 200 else _remembered(decision, value, given)
+
+
+def _no_upstream() -> RefusedError:
+    return RefusedError(404, "model_not_found", "no upstream answers this model", path="model")
 
 
 def _observer(exchange: Exchange, dialect: Any, headers: dict[str, str]) -> Observer:

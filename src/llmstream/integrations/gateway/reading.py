@@ -59,21 +59,30 @@ def _too_large(limits: Limits) -> RefusedError:
 
 async def unless_gone(work: Coroutine[Any, Any, Result], receive: Receive) -> Result:
     """What ``work`` gives; it is cancelled, and GoneError raised, where the client leaves first."""
-    task = asyncio.ensure_future(work)
+    task: Any = asyncio.current_task()
+    before = task.cancelling()
+    has_left = False
+
+    def cancel(left: asyncio.Future[None]) -> None:
+        nonlocal has_left
+        if not left.cancelled():
+            left.exception()  # servers differ in how they tell of it
+            has_left = True
+            task.cancel()
+
     left = asyncio.ensure_future(_left(receive))
-    is_taken = False
+    left.add_done_callback(cancel)
     try:
-        await asyncio.wait((task, left), return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise GoneError
-        is_taken = True
-        return task.result()
+        return await work
+    except asyncio.CancelledError:
+        if has_left and task.cancelling() == before + 1:
+            raise GoneError from None
+        raise
     finally:
-        for each in (task, left):
-            each.cancel()
-        result: Any = (await asyncio.gather(task, left, return_exceptions=True))[0]
-        if not is_taken and hasattr(result, "close"):
-            result.close()  # a response that came in the last moment
+        if has_left:
+            task.uncancel()
+        left.remove_done_callback(cancel)
+        left.cancel()
 
 
 async def _left(receive: Receive) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ... import payload
 from ...errors import UpstreamError
+from ...rules import ERROR_CODES
 from ..http.vendors import error_body
 
 TYPE_CHECKING = False
@@ -43,7 +44,8 @@ class RefusedError(UpstreamError):
     def body(self, vendor: str | None) -> bytes:
         """The JSON that says so: of a vendor for its clients, else ``{"error": {"code", "message", ...}}``."""
         if vendor is not None:
-            return error_body(vendor, self.status, None, self.message)  # type: ignore[arg-type]
+            code = self.code if self.code in ERROR_CODES else None
+            return error_body(vendor, self.status, code, self.message)  # type: ignore[arg-type]
         error: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.path:
             error["path"] = self.path
@@ -51,10 +53,14 @@ class RefusedError(UpstreamError):
             error["requirement"] = self.requirement
         return payload.dumps({"error": error}).encode()
 
+    def status_for(self, vendor: str | None) -> int:
+        """The status by which a vendor's clients know it: Anthropic's are told 529 where others are told 503."""
+        return 529 if (vendor, self.status) == ("anthropic", 503) else self.status
+
     async def send(self, send: Send, vendor: str | None) -> None:
         """Sends it as the response."""
         headers = [("content-type", "application/json"), ("cache-control", "no-store"), *self.headers]
-        await send_whole(send, self.status, headers, self.body(vendor))
+        await send_whole(send, self.status_for(vendor), headers, self.body(vendor))
 
 
 async def send_whole(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:

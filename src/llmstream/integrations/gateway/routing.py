@@ -17,6 +17,9 @@ VENDOR_PATHS = (
 )
 """Paths are matched whole: nothing else reaches an upstream. A version before them is the upstream's own matter."""
 
+PASSED_ON_ONLY = ("/completions", "/responses")
+"""Requests that have no translation: only an upstream of the same format takes them."""
+
 
 class Route(NamedTuple):
     """``vendor`` is None for the standard endpoint; ``tail`` follows the upstream's URL; ``model`` is that of the
@@ -25,6 +28,11 @@ class Route(NamedTuple):
     vendor: str | None
     tail: str
     model: str | None
+
+    @property
+    def has_translation(self) -> bool:
+        """Whether a request here can go to an upstream of another format, too."""
+        return self.vendor is not None and self.tail not in PASSED_ON_ONLY
 
 
 def route(path: str, standard: str) -> Route | None:

@@ -102,11 +102,11 @@ class Upstream:
         """Whether it answers a model."""
         return any(fnmatchcase(model, pattern) for pattern in self.models)
 
-    def translated(self, request: Request, body: bytes, key: str | None) -> Sent:
-        """A standard request in its format (section 7.1); ``key`` is the client's. Raises RequestError for what has no
-        translation."""
+    def translated(self, request: Request, key: str | None, body: bytes | None = None) -> Sent:
+        """A standard request in its format (section 7.1); ``key`` is the client's, ``body`` the request as it came, if
+        it was a standard one. Raises RequestError for what has no translation."""
         if self.vendor is None:
-            return Sent(self.url, self._asking(request_headers(), key), body, [])
+            return Sent(self.url, self._asking(request_headers(), key), body or request.to_json(), [])
         found = to_vendor(request, self.vendor)  # type: ignore[arg-type]
         tail = {"openai": "/chat/completions", "anthropic": "/messages"}.get(self.vendor)
         tail = tail or f"/models/{quote(found.model, safe='')}:streamGenerateContent?alt=sse"

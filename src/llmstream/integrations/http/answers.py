@@ -81,6 +81,8 @@ class Folder:
         if chunk.get("usage") is not None:
             self._answer["usage"] = chunk["usage"]
         for found in chunk["choices"]:
+            if found["index"]:
+                continue  # a client that asked for one answer gets one
             choice = self._answer["choices"][0]
             choice["finish_reason"] = found["finish_reason"]
             for name in ("content", "reasoning_content"):
@@ -127,6 +129,8 @@ class Folder:
             self._answer = {**chunk, "candidates": [candidate]}
         self._answer |= {name: value for name, value in chunk.items() if name != "candidates"}
         for found in chunk.get("candidates", ()):
+            if found.get("index"):
+                continue
             candidate = self._answer["candidates"][0]
             if "finishReason" in found:
                 candidate["finishReason"] = found["finishReason"]

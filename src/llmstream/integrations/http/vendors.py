@@ -28,6 +28,7 @@ __all__ = [
     "Asked",
     "answered_headers",
     "error_body",
+    "includes_usage",
     "read_request",
     "refused",
     "relayed_error",
@@ -143,12 +144,12 @@ def read_request(
         translated = from_vendor(body, vendor, model=model, stream=stream)
     except RequestError as error:
         return refused(vendor, 400, str(error))
-    include_usage = not translated.stream or vendor != "openai" or _includes_usage(body)
+    include_usage = not translated.stream or vendor != "openai" or includes_usage(body)
     request = translated.value.replace(stream=True)
     return Asked(request.to_json(), _headers(headers), translated.stream, include_usage, translated.lost)
 
 
-def _includes_usage(body: bytes) -> bool:
+def includes_usage(body: bytes) -> bool:
     """Whether a client of OpenAI asked for the counts; the body is known to be a request."""
     if b"include_usage" not in body:
         return False
