@@ -28,28 +28,32 @@ def needed(name: str) -> Any:
 
 
 @contextlib.contextmanager
-def opened(name: str) -> Iterator[Get]:
+def opened(name: str, *, read_timeout: float = 30) -> Iterator[Get]:
     library = needed(name)
     if name == "requests":
         with library.Session() as session:
             session.trust_env = False
-            yield lambda url, headers=None: session.get(url, headers=headers, stream=True, timeout=30)
+            yield lambda url, headers=None: session.get(url, headers=headers, stream=True, timeout=(30, read_timeout))
     elif name == "urllib3":
-        with library.PoolManager() as pool:
+        timeout = library.Timeout(connect=30, read=read_timeout)
+        with library.PoolManager(timeout=timeout, retries=False) as pool:
             yield lambda url, headers=None: pool.request(
                 "GET", url, headers={"accept-encoding": "gzip", **(headers or {})}, preload_content=False
             )
     else:
-        with library.Client(verify=False, trust_env=False, timeout=30) as client:
+        timeout = library.Timeout(30, read=read_timeout)
+        with library.Client(verify=False, trust_env=False, timeout=timeout) as client:
             yield lambda url, headers=None: client.send(client.build_request("GET", url, headers=headers), stream=True)
 
 
 @contextlib.asynccontextmanager
-async def aopened(name: str) -> AsyncIterator[Get]:
+async def aopened(name: str, *, read_timeout: float = 30) -> AsyncIterator[Get]:
     library = needed(name)
     if name == "aiohttp":
-        async with library.ClientSession() as session:
+        timeout = library.ClientTimeout(total=None, sock_connect=30, sock_read=read_timeout)
+        async with library.ClientSession(timeout=timeout) as session:
             yield lambda url, headers=None: session.get(url, headers=headers)
     else:
-        async with library.AsyncClient(verify=False, trust_env=False, timeout=30) as client:
+        timeout = library.Timeout(30, read=read_timeout)
+        async with library.AsyncClient(verify=False, trust_env=False, timeout=timeout) as client:
             yield lambda url, headers=None: client.send(client.build_request("GET", url, headers=headers), stream=True)

@@ -40,7 +40,8 @@ STEP = 16 * 1024
 
 
 class EventTap:
-    """Hands each event of a stream to ``on_event``. The keywords are those of ``Parser``, which reads leniently."""
+    """Hands each event of a stream to ``on_event``. The keywords are those of ``Parser``, which reads leniently. What
+    ``on_event`` raises comes out of ``feed``, and the events behind that one in the chunk are not handed on."""
 
     __slots__ = ("_on_event", "parser")
 
