@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -797,3 +798,64 @@ def test_nothing_that_was_thrown_is_kept(llmstream: Any) -> None:
         kept[2].feed(b"".join(vendors.anthropic(["a"])))
     gc.collect()
     assert not [each for each in gc.get_objects() if isinstance(each, ThrownError)]
+
+
+def test_an_interrupt_closes_a_decoder(llmstream: Any) -> None:
+    """It may break off anywhere, and what is read after that may be no event of the stream."""
+    if llmstream.implementation == "cython":
+        pytest.skip("no code of Python's runs while the compiled decoder reads")
+    data = b"data: a\ndata: b\n\ndata: c"
+
+    def interrupted(at: int) -> Any:
+        decoder, calls, reads = llmstream.SSEDecoder(), 0, False
+
+        def count(frame: Any, event: str, _: Any) -> None:
+            nonlocal calls, reads
+            if event != "call" or not frame.f_code.co_filename.endswith("_framing_py.py"):
+                return
+            calls += reads
+            reads = reads or frame.f_code.co_name == "_begin"
+            if calls == at:
+                raise Interrupt
+
+        sys.setprofile(count)
+        try:
+            decoder.feed(data)
+        except Interrupt:
+            return decoder
+        finally:
+            sys.setprofile(None)
+        return None
+
+    decoders: list[Any] = []
+    while (decoder := interrupted(1 + len(decoders))) is not None:
+        decoders.append(decoder)
+    assert len(decoders) > 2
+    for decoder in decoders:
+        with pytest.raises(ValueError, match="closed"):
+            decoder.feed(b"\n\n")
+
+
+@pytest.mark.parametrize("vendor", ["openai", "anthropic", "gemini"])
+def test_a_writer_that_is_interrupted_at_its_end_has_not_ended(llmstream: Any, vendor: str) -> None:
+    translation = import_module("llmstream.translation")
+    writer = translation.writer_for(vendor)
+    kind = type(writer)
+
+    class Interrupted(kind):  # type: ignore[misc, valid-type]
+        interrupts = True
+
+        def _write_end(self, *parts: Any) -> Any:
+            if self.interrupts:
+                raise Interrupt
+            return super()._write_end(*parts)
+
+    writer = Interrupted()
+    for event in llmstream.Parser().feed(drafts.start(0) + drafts.delta(1, "a") + drafts.stop(2)):
+        writer.write(event)
+    with pytest.raises(Interrupt):
+        writer.write(llmstream.StreamEnd())
+    assert not writer.ended
+    assert not writer.complete
+    assert b"error" in writer.close()
+    assert not writer.complete

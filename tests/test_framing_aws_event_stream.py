@@ -193,6 +193,26 @@ def test_headers_at_their_limits(framing, headers):
     assert not found.reason
 
 
+@pytest.mark.parametrize("size", [1, 7, 100, 10_000])
+def test_a_report_comes_before_an_event_that_is_too_large(llmstream, size):
+    """Two faults of two frames, in their order, whether one chunk brings both or each byte comes alone."""
+    text = b'{"contentBlockIndex":0,"delta":{"text":"%b"}}'
+    repeated = header(":event-type", 7, "messageStart") + header(":event-type", 7, "contentBlockDelta")
+    first = message(repeated + header(":message-type", 7, "event"), text % b"a")
+    data = first + event("contentBlockDelta", text % (b"x" * 3000))
+    parser = llmstream.Parser("bedrock", max_event_size=1000)
+    for at in range(0, len(data), size):
+        parser.feed(data[at : at + size])
+    assert [(one.requirement, one.event, one.offset) for one in parser.violations] == [
+        ("L-FRAMING", 1, 0),
+        ("L-SIZE", 1, len(first)),
+    ]
+    strict = llmstream.Parser("bedrock", max_event_size=1000, strict=True)
+    with pytest.raises(llmstream.EnvelopeError) as caught:
+        _ = [strict.feed(data[at : at + size]) for at in range(0, len(data), size)]
+    assert caught.value.offset == 0
+
+
 def test_a_repeated_header_is_reported_and_the_last_is_read(framing):
     headers = header(":event-type", 7, "first") + header(":event-type", 7, "second")
     found = frames.same(framing, splits.every_way(STREAM + message(headers, b"{}") + STREAM))

@@ -66,3 +66,23 @@ def test_strict_raises_with_the_events_before(llmstream):
     assert [event.type for event in raised.value.events] == ["stream.start", "content.delta"]
     with pytest.raises(ValueError, match="closed"):
         parser.feed_summary(b"")
+
+
+def test_a_call_that_is_refused_takes_nothing_from_the_one_under_way(llmstream):
+    """A second summary is asked for while the first is read: by a dialect, as another thread might."""
+    inner = []
+
+    class Asking(llmstream.Dialect):
+        name, text, stop_reason, deltas = "asking", "t", "r", ()
+
+        def translate(self, *payload):
+            for chunk, error in ((b"", RuntimeError), (3, TypeError)):
+                with pytest.raises(error):
+                    parser.feed_summary(chunk)
+                inner.append(error)
+            return super().translate(*payload)
+
+    parser = llmstream.Parser(Asking)
+    text, count, others = parser.feed_summary(b'data: {"t":"a"}\n\ndata: {"t":"b"}\n\ndata: {"r":"stop"}\n\n')
+    assert (text, count, len(inner)) == ("ab", 2, 6)
+    assert [event.type for event in others] == ["stream.start", "content.stop"]

@@ -587,6 +587,9 @@ cdef class SSEDecoder:
                 found = framer_next(f, begin, &p, end)
                 if found >= FRAMER_BLOCK:
                     out.append(self._event(found, True, out))
+        except BaseException:
+            self._closed = True  # an interrupt may have broken off anywhere
+            raise
         finally:
             self._busy = False
         f.offset += <unsigned long long> (end - begin)

@@ -505,6 +505,9 @@ class SSEDecoder:
                 raise ValueError("the decoder is closed")
             for block in self._framer.feed(data):
                 out.append(self._event(block, out))
+        except BaseException:
+            self._closed = True  # an interrupt may have broken off anywhere
+            raise
         finally:
             self._turn.release()
         return out

@@ -519,7 +519,7 @@ cdef class Parser:
         if self._strict or self._errors_strict:
             # An error carries the events before it, so they are needed.
             return self._text_of(self.feed(chunk))
-        text = self._feed_text(_as_bytes(chunk))
+        text = self._feed_text(_as_bytes(chunk), False)
         self._out = None
         return text
 
@@ -530,16 +530,13 @@ cdef class Parser:
         if self._strict or self._errors_strict:
             # As above.
             return self._summary_of(self.feed(chunk))
-        self._keeps_others = True
-        try:
-            text = self._feed_text(_as_bytes(chunk))
-        finally:
-            self._keeps_others = False
+        text = self._feed_text(_as_bytes(chunk), True)
         return text, self._delta_count, self._take_out()
 
-    cdef str _feed_text(self, bytes data):
+    cdef str _feed_text(self, bytes data, bint keeps_others):
         self._begin()
         self._text_only = True
+        self._keeps_others = keeps_others
         self._texts_high = False
         self._delta_count = 0
         try:
@@ -555,7 +552,7 @@ cdef class Parser:
             self._abandon()
             raise
         finally:
-            self._text_only = False
+            self._text_only = self._keeps_others = False
             bytes_clear(&self._texts)
             self._end()
 
@@ -695,20 +692,11 @@ cdef class Parser:
         return body
 
     cdef int _frames(self, method, tuple arguments) except -1:
+        too_large = None
         try:
             frames = method(*arguments)
         except EventTooLargeError as error:
-            for frame in error.events:
-                self._frame(frame.event, frame.data, self._framing_at + frame.offset)
-            self._offset = self._framing_at + (error.offset or 0)
-            self._seq = -1
-            if self._state == STATE_ENDED:
-                self._ended()
-            else:
-                self._record(rules.TOO_LARGE, self._framer.max_event_size)
-            self._framing_failed = True
-            self._number += 1
-            return 0
+            frames, too_large = error.events, error
         except Exception:
             return self._framing_thrown()
         framing = self._framing
@@ -722,7 +710,16 @@ cdef class Parser:
             self._frame(frame.event, frame.data, self._framing_at + frame.offset)
         for offset, reason in reports[at:]:
             self._framing_fault(rules.FRAMING, offset, reason)
-        if framing.broken and not self._framing_failed:
+        if too_large is not None:
+            self._framing_failed = True
+            self._offset = self._framing_at + (too_large.offset or 0)
+            self._seq = -1
+            if self._state == STATE_ENDED:
+                self._ended()
+            else:
+                self._record(rules.TOO_LARGE, self._framer.max_event_size)
+            self._number += 1
+        elif framing.broken and not self._framing_failed:
             self._framing_failed = True
             self._framing_fault(rules.FRAMING, framing.fault_offset, framing.reason)
         return 0

@@ -490,20 +490,11 @@ class Parser:
         return body
 
     def _frames(self, read: Callable[[], Any]) -> None:
+        too_large: EventTooLargeError | None = None
         try:
             frames = read()
         except EventTooLargeError as error:
-            for frame in error.events:
-                self._frame(frame.event, frame.data, self._framing_at + frame.offset)
-            self._offset = self._framing_at + (error.offset or 0)
-            self._seq = None
-            if self._state == "ended":
-                self._ended()
-            else:
-                self._record(rules.TOO_LARGE, self._framer.max_event_size)
-            self._framing_failed = True
-            self._number += 1
-            return
+            frames, too_large = error.events, error
         except Exception:  # noqa: BLE001 (a framing may be the code of others)
             self._framing_thrown()
             return
@@ -518,7 +509,16 @@ class Parser:
             self._frame(frame.event, frame.data, self._framing_at + frame.offset)
         for offset, reason in reports[at:]:
             self._framing_fault(rules.FRAMING, offset, reason)
-        if framing.broken and not self._framing_failed:
+        if too_large is not None:
+            self._framing_failed = True
+            self._offset = self._framing_at + (too_large.offset or 0)
+            self._seq = None
+            if self._state == "ended":
+                self._ended()
+            else:
+                self._record(rules.TOO_LARGE, self._framer.max_event_size)
+            self._number += 1
+        elif framing.broken and not self._framing_failed:
             self._framing_failed = True
             self._framing_fault(rules.FRAMING, framing.fault_offset, framing.reason)
 

@@ -70,7 +70,7 @@ def _run(argv: Sequence[str] | None) -> int:
         # A command may give a common argument another meaning.
         module.arguments(commands.add_parser(name, parents=[common()], conflict_handler="resolve", **words))
     try:
-        found = parser.parse_args(argv)
+        found = parser.parse_args(given)
     except SystemExit as done:  # --help and --version
         return int(done.code or 0)
     command: Callable[[argparse.Namespace], int] = modules[found.command].run

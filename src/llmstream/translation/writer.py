@@ -283,13 +283,15 @@ class VendorWriter:
     def _end(self) -> bytes:
         if self._fault is not None:
             return self._fail(*self._fault)
-        self.ended = self.complete = True
         answers = [self._answers[index] for index in sorted(self._answers)] or [Answer(0)]
-        return self._write_end(answers, self._usage)
+        written = self._write_end(answers, self._usage)
+        self.ended = self.complete = True
+        return written
 
     def _fail(self, code: str, message: str) -> bytes:
+        written = self._write_error(code, message, self._usage)
         self.ended = True
-        return self._write_error(code, message, self._usage)
+        return written
 
     # What each vendor has its own way for
 
