@@ -10,6 +10,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+import pytest
+
 WAIT = 30.0
 """Seconds after which a test gives up; none takes a part of it where all is well."""
 
@@ -33,8 +35,7 @@ async def aanswer(encoder: Any, *words: str) -> AsyncIterator[bytes]:
 @contextlib.contextmanager
 def served(app: Any) -> Iterator[int]:
     """The port of a uvicorn that serves the application on the loopback interface."""
-    import uvicorn
-
+    uvicorn = pytest.importorskip("uvicorn")
     config = uvicorn.Config(app, http="h11", ws="none", lifespan="off", log_config=None, access_log=False)
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -17,12 +17,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from http_libraries import ASYNCHRONOUS, HTTPX, SYNCHRONOUS, aopened, needed, opened
+from http_libraries import ASYNCHRONOUS, ENVIRONMENT, HTTPX, SYNCHRONOUS, aopened, needed, opened
 from test_httpx_translating import asked
 
 from faults import CUT, EITHER, STALLED, TIMEOUT, Fault, judge
 from faulty_server import PATIENCE, FaultyServer, run, serving
 from faulty_streams import ANSWERS, HTTP1, HTTP2, ITEMS, PATHS, SECRETS, Gathering, item, items, text
+
+if ENVIRONMENT is None:
+    pytest.skip("thousands of connections: only in the environments of this folder", allow_module_level=True)
 
 EVERY = {**HTTP1, **HTTP2}
 CONTEXT = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which none needs, and which takes time to make

@@ -5,7 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import pytest
+from http_libraries import ENVIRONMENT
+
 from fault_storm import storm
+
+if ENVIRONMENT is None:
+    pytest.skip("hundreds of connections: only in the environments of this folder", allow_module_level=True)
 
 STREAMS = int(os.environ.get("LLMSTREAM_FAULT_STREAMS") or 400)
 MARGIN = 32 * 2**20
