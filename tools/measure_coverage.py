@@ -159,8 +159,11 @@ def excused(name: str, missing: list[int]) -> tuple[list[int], list[int]]:
     return [number for number in missing if number not in known], known
 
 
-def shown(found: Found, minimum: float) -> int:
-    status = 0
+def shown(found: Found, expected: list[str], minimum: float) -> int:
+    """Prints what was found; 1 where a file has too little of it, or an expected one was not measured at all."""
+    absent = [name for name in expected if not found.get(name, (0, []))[0]]
+    print("".join(f"{name}: nothing was measured\n" for name in absent), end="")
+    status = int(bool(absent))
     total = reached = 0
     for name, (count, missing) in found.items():
         compiled = not name.endswith(".py")
@@ -186,7 +189,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="coverage-") as name:
         folder = Path(name)
         copy(folder)
-        return shown({"lines": lines, "headers": headers}[options.kind](folder, options.tests), options.minimum)
+        measure, patterns = {"lines": (lines, ("*.pyx", "*.pxi")), "headers": (headers, ("*.h",))}[options.kind]
+        expected = [path.name for pattern in patterns for path in sorted((ROOT / "src/llmstream").glob(pattern))]
+        return shown(measure(folder, options.tests), expected, options.minimum)
 
 
 if __name__ == "__main__":

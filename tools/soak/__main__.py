@@ -37,7 +37,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--concurrency", type=int, default=2000, help="streams that are open at once (default 2000)")
     parser.add_argument("--seed", type=int, default=0, help="of the streams, of their cuts and of what throws")
     parser.add_argument("--implementation", choices=("cython", "python"), help="by default the one that is there")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.minutes <= 0 or options.concurrency < 1:
+        parser.error("--minutes must be more than 0, --concurrency at least 1")
+    return options
 
 
 if __name__ == "__main__":
