@@ -71,11 +71,7 @@ class StreamRewriter:
         except LLMStreamError as error:
             self._broke(error)
             raise
-        try:
-            self._write(events)
-        except BaseException:
-            self._lost()
-            raise
+        self._hand_on(events)
         return self._take()
 
     def close(self) -> bytes:
@@ -121,7 +117,7 @@ class StreamRewriter:
     def _hand_on(
         self, events: list[Event], *, cut: bool = False, kinds: tuple[int, ...] = LOST, fails: bool = False
     ) -> None:
-        """As ``_write``, once no more is read."""
+        """As ``_write``; what is thrown there loses the rest."""
         try:
             self._write(events, cut=cut, kinds=kinds, fails=fails)
         except BaseException:
