@@ -588,7 +588,7 @@ cdef class SSEDecoder:
                 if found >= FRAMER_BLOCK:
                     out.append(self._event(found, True, out))
         except BaseException:
-            self._closed = True  # an interrupt may have broken off anywhere
+            self._closed = True  # after an error, and an interrupt may have broken off anywhere
             raise
         finally:
             self._busy = False
@@ -611,7 +611,6 @@ cdef class SSEDecoder:
         cdef Framer *f = &self._framer
         cdef ServerSentEvent event
         if found == FRAMER_TOO_LARGE:
-            self._closed = True
             raise EventTooLargeError(
                 _message(rules.TOO_LARGE, self._number, f.event_offset, f.max_event_size),
                 offset=f.event_offset,
@@ -622,7 +621,6 @@ cdef class SSEDecoder:
             and scan_utf8_valid(f.block_name, f.block_name + f.block_name_size)
             and scan_utf8_valid(f.id.data, f.id.data + f.id.size)
         ):
-            self._closed = True
             message = _message(rules.BAD_UTF8, self._number, f.event_offset)
             raise SSEError(message, offset=f.event_offset, events=out)
         self._number += 1

@@ -506,7 +506,7 @@ class SSEDecoder:
             for block in self._framer.feed(data):
                 out.append(self._event(block, out))
         except BaseException:
-            self._closed = True  # an interrupt may have broken off anywhere
+            self._closed = True  # after an error, and an interrupt may have broken off anywhere
             raise
         finally:
             self._turn.release()
@@ -533,7 +533,6 @@ class SSEDecoder:
 
     def _event(self, block: _Block, out: list[ServerSentEvent]) -> ServerSentEvent:
         if block.too_large:
-            self._closed = True
             raise EventTooLargeError(
                 _message(rules.TOO_LARGE, self._number, block.offset, self._framer.max_event_size),
                 offset=block.offset,
@@ -545,7 +544,6 @@ class SSEDecoder:
             id = self._framer.id.decode()
         except UnicodeDecodeError:
             if self._strict:
-                self._closed = True
                 message = _message(rules.BAD_UTF8, self._number, block.offset)
                 raise SSEError(message, offset=block.offset, events=out) from None
             name, text = block.event.decode("utf-8", "replace"), data.decode("utf-8", "replace")

@@ -439,19 +439,19 @@ def _is_object(raw: bytes) -> bool:
 
 def _check_arguments(text: str) -> None:
     """Raises where a parser would report that the arguments of a tool call are not JSON text."""
-    if text.count("{") + text.count("[") <= payload.MAX_DEPTH and payload.is_json(text):
+    if payload.is_json(text):
         return
     # How deep Python's reader goes is another matter in each version; ours has a bound of its own.
     envelope = b'{"type":"tool.call","arguments":%b}' % quoted(str(text))
-    if _has_arguments(envelope):
+    size = len(envelope) + 1
+    if _has_arguments(Parser(max_event_size=size), envelope):
         return
-    if _has_arguments(envelope, len(text) + 1):
+    if _has_arguments(Parser(max_event_size=size, max_depth=size), envelope):
         raise ValueError("arguments are nested too deeply")
     raise _refusal(rules.ARGUMENTS_NOT_JSON, CALL)
 
 
-def _has_arguments(envelope: bytes, max_depth: int = 4096) -> bool:
-    parser = Parser(max_event_size=len(envelope) + 1, max_depth=max_depth)
+def _has_arguments(parser: Parser, envelope: bytes) -> bool:
     parser.feed_payload(envelope)
     requirement = rules.RULES[rules.ARGUMENTS_NOT_JSON].requirement
     return not any(violation.requirement == requirement for violation in parser.violations)

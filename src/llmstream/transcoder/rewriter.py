@@ -121,13 +121,10 @@ class StreamRewriter:
         try:
             self._write(events, cut=cut, kinds=kinds, fails=fails)
         except BaseException:
-            self._lost()
+            # Not all events were written: the stream must not look whole.
+            self._closed = True
+            self._fault = self._fault or UNWRITTEN
             raise
-
-    def _lost(self) -> None:
-        """Not all events were written: the stream must not look whole."""
-        self._closed = True
-        self._fault = self._fault or UNWRITTEN
 
     def _write(
         self, events: list[Event], *, cut: bool = False, kinds: tuple[int, ...] = LOST, fails: bool = False
