@@ -6,9 +6,11 @@ import asyncio
 import copy
 import json
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
+
+import pytest
 
 DUMPS: list[dict[str, Any]] = [
     {"warnings": False, **more}
@@ -159,3 +161,20 @@ def sse(payload: Any, event: str = "", *, escaped: bool = False) -> bytes:
     """One event; the payload as it is, or as JSON."""
     text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=escaped, separators=(",", ":"))
     return (f"event: {event}\n" if event else "").encode() + b"data: " + text.encode() + b"\n\n"
+
+
+@pytest.fixture
+def fast(llmstream: Any, sdk: SDK) -> Iterator[Any]:
+    """What accelerates the SDK, as it is in a fresh process."""
+    module = import_module(f"llmstream.integrations.{sdk.package.__name__}")
+    known = module._acceleration._parts, set(module._acceleration._told)
+    module._acceleration._parts = None
+    module._acceleration._told.clear()
+    yield module
+    module.uninstall()
+    module._acceleration._parts, module._acceleration._told = known
+
+
+@pytest.fixture
+def words(make_event: Callable[[str], bytes]) -> list[bytes]:
+    return [make_event(f"word {number}") for number in range(8)]
