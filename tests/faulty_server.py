@@ -111,9 +111,13 @@ class FaultyServer:
         self._loop.call_soon_threadsafe(self._go.set)
 
     def until_open(self, most: int = 0) -> None:
-        """Returns once no more connections than these are held."""
+        """Returns once no more connections than these are held; ends those that still are, and fails."""
         with self._changed:
-            assert self._changed.wait_for(lambda: self.open <= most, PATIENCE), f"{self.open} connections are open"
+            if self._changed.wait_for(lambda: self.open <= most, PATIENCE):
+                return
+            held = self.open
+        self._loop.call_soon_threadsafe(self._hang_up)  # else every test after this one would wait for them too
+        raise AssertionError(f"{held} connections are open")
 
     def run(self, started: Callable[[], object]) -> None:
         """Serves until ``stop``."""
@@ -130,9 +134,12 @@ class FaultyServer:
         started()
         await self._stopped.wait()
         server.close()
+        self._hang_up()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _hang_up(self) -> None:
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = self._loop.create_task(self._connection(reader, writer))
@@ -355,7 +362,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 def serving() -> Iterator[FaultyServer]:
     server = FaultyServer()
     started = threading.Event()
-    thread = threading.Thread(target=server.run, args=(started.set,))
+    thread = threading.Thread(target=server.run, args=(started.set,), daemon=True)
     thread.start()
     try:
         assert started.wait(PATIENCE)

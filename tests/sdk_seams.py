@@ -454,7 +454,7 @@ def test_threads(sdk: SDK, fast: Any, words: list[bytes]) -> None:
         except BaseException as error:  # noqa: BLE001 (it is raised in the test's own thread)
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -473,7 +473,7 @@ def test_one_client_streams_in_many_threads(sdk: SDK, fast: Any, words: list[byt
             with sdk.start(client) as stream:
                 found.append(list(stream))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -316,7 +316,7 @@ def test_close_under_a_reader_in_another_thread(llmstream: Any) -> None:
         except OSError as error:
             caught.append(error)
 
-    thread = threading.Thread(target=read)
+    thread = threading.Thread(target=read, daemon=True)
     thread.start()
     assert reads.wait(10)
     found.close()

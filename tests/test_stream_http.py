@@ -48,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         yield server.server_port
         server.shutdown()

@@ -280,7 +280,7 @@ def test_many_at_once(asgi, llmstream):
                 read_until(connection, b"content.delta")
 
     with served(app) as port:
-        threads = [threading.Thread(target=client, args=(number, port)) for number in range(count)]
+        threads = [threading.Thread(target=client, args=(number, port), daemon=True) for number in range(count)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -119,7 +119,7 @@ def serving() -> Iterator[Server]:
     with Quiet(("127.0.0.1", 0), BaseHTTPRequestHandler) as http:
         server = Server(http.server_port)
         http.RequestHandlerClass = handler(server)
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:
             yield server

@@ -114,7 +114,7 @@ def test_the_number_of_a_socket_stays_its_own() -> None:
     here, there = socket.socketpair()
     with here, there, here.makefile("rb") as file:
         got: list[bytes] = []
-        thread = threading.Thread(target=lambda: got.append(there.recv(1)))
+        thread = threading.Thread(target=lambda: got.append(there.recv(1)), daemon=True)
         thread.start()
         interrupts._shut_down(file)
         thread.join(PATIENCE)
