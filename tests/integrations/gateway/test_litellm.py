@@ -27,6 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # what these libraries use of
 WORDS = ["Hello", " w\u00f6rld", " \U0001f600", " d\u2028e\u0085f"]
 TEXT = "".join(WORDS)
 QUESTION = [{"role": "user", "content": "?"}]
+PROXY_KEY = "sk-" + os.urandom(32).hex()
+"""Without one, which must not look weak, LiteLLM's proxy does not start."""
 
 
 @pytest.fixture
@@ -59,7 +61,9 @@ TRANSLATED = [("openai", "anthropic"), ("openai", "gemini"), ("anthropic", "open
     [(*pair, True) for pair in PASSED_ON + TRANSLATED] + [(*pair, False) for pair in TRANSLATED],
 )
 def test_the_library(litellm, gateway, provider, vendor, stream):
-    with gateway(vendor, vendors.VENDORS[vendor](WORDS)) as url:
+    # It loses what is after U+2028 in a stream of Anthropic's, which the gateway leaves as it is.
+    words = WORDS[:3] if (provider, vendor) == ("anthropic", "anthropic") else WORDS
+    with gateway(vendor, vendors.VENDORS[vendor](words)) as url:
         base = f"{url}/v1" if provider == "openai" else url
         asked = {"model": f"{provider}/m", "api_base": base, "api_key": "x", "messages": QUESTION, "max_tokens": 9}
         answer = litellm.completion(**asked, stream=stream, timeout=3 * WAIT)
@@ -68,7 +72,7 @@ def test_the_library(litellm, gateway, provider, vendor, stream):
             text, reason = "".join(choice.delta.content or "" for choice in chunks), chunks[-1].finish_reason
         else:
             text, reason = answer.choices[0].message.content, answer.choices[0].finish_reason
-    assert (text, reason) == (TEXT, "stop")
+    assert (text, reason) == ("".join(words), "stop")
 
 
 @pytest.mark.parametrize("fault", ["error", "cut", "end"])
@@ -92,7 +96,7 @@ def proxy(folder, models):
     (folder / "config.yaml").write_text(json.dumps(config))  # which is YAML
     line = [sys.executable, "-c", "from litellm import run_server; run_server()", "--config", "config.yaml"]
     line += ["--host", "127.0.0.1", "--port", str(port), "--telemetry", "False"]
-    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": PROXY_KEY}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(line, cwd=folder, env=environment, stdout=log, stderr=log)
     try:
@@ -131,7 +135,9 @@ def test_the_proxy(llmstream, gateway, tmp_path):
             "passed-anthropic": {"model": "anthropic/m", "api_base": two, "api_key": "x"},
         }
         url = stack.enter_context(proxy(tmp_path, models))
-        client = stack.enter_context(openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0, timeout=3 * WAIT))
+        client = stack.enter_context(
+            openai.OpenAI(base_url=f"{url}/v1", api_key=PROXY_KEY, max_retries=0, timeout=3 * WAIT)
+        )
         for name in models:
             chunks = list(client.chat.completions.create(model=name, messages=QUESTION, stream=True))
             choices = [choice for chunk in chunks for choice in chunk.choices]
@@ -139,7 +145,7 @@ def test_the_proxy(llmstream, gateway, tmp_path):
             if name != "passed-anthropic":  # LiteLLM loses what is after U+2028 in Anthropic's stream
                 assert text == TEXT, name
             assert choices[-1].finish_reason == "stop"
-        behind = module.Upstream("openai", f"{url}/v1", key="x")
+        behind = module.Upstream("openai", f"{url}/v1", key=PROXY_KEY)
         port = stack.enter_context(served(module.Gateway([behind])))
         body = {"version": "1.0", "stream": True, "model": "translated", "messages": QUESTION}
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=3 * WAIT)

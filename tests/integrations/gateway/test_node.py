@@ -109,7 +109,7 @@ if FOLDER:
             response = httpx2.post(f"{portkey}/chat/completions", headers=headers, json=body, timeout=3 * WAIT)
             assert response.status_code == 200
             result = llmstream.parse(response.content, dialect="openai")
-            assert (result.text, result.stop_reason, result.error) == (TEXT, "end_turn", None)
+            assert (result.text, result.stop_reasons, result.error) == (TEXT, {0: "end_turn"}, None)
             assert response.content.endswith(b"data: [DONE]\n\n")
             until(lambda: exchanges)
         assert len(upstream.asked) == 1
