@@ -205,6 +205,23 @@ def every_http2(events: Sequence[bytes]) -> dict[str, Fault]:
     return {**faults(events, "http2"), **over_it, **http2(events)}
 
 
+NEVER_TOLD = [f"the length of a chunk {what}" for what in ("is none", "is negative", "is huge", "never ends")]
+"""What aiohttp 3.14 lets its reader wait for without end, in spite of ``sock_read``."""
+
+NEVER_OR_ONCE = "garbage after the headers"
+"""One of these, or an error at once: as it comes in with the headers or after them."""
+
+
+def by_aiohttp(name: str, fault: Fault) -> Fault:
+    """What a reader of aiohttp's can be told of a fault, where somebody else ends what it waits for without end."""
+    if name in NEVER_TOLD:
+        return Fault(fault.answer, fault.events, STALLED, fails=True)
+    if name.startswith("reset") and name.endswith(", close"):
+        # Once it has the headers, it takes a reset for the end of a body that ends with its connection.
+        return Fault(fault.answer, fault.events, fault.verdict, fails="before" in name)
+    return fault
+
+
 def singles(pieces: Iterable[bytes]) -> list[bytes]:
     """The bytes, each by itself."""
     return [bytes((byte,)) for byte in b"".join(pieces)]

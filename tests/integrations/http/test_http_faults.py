@@ -20,7 +20,7 @@ import pytest
 from http_libraries import ASYNCHRONOUS, ENVIRONMENT, HTTPX, SYNCHRONOUS, aopened, needed, opened
 from test_httpx_translating import asked
 
-from faults import CUT, EITHER, STALLED, TIMEOUT, Fault, judge
+from faults import CUT, EITHER, NEVER_OR_ONCE, NEVER_TOLD, STALLED, TIMEOUT, Fault, by_aiohttp, judge
 from faulty_server import PATIENCE, FaultyServer, run, serving
 from faulty_streams import ANSWERS, HTTP1, HTTP2, ITEMS, PATHS, SECRETS, Gathering, item, items, text
 
@@ -33,11 +33,6 @@ VERSION2 = {"http1": False, "http2": True}
 READERS = ("iter_events", "iter_text")
 OF_HTTPX = (*READERS, "parse", "EventSource", "observing", "translating", "answer")
 NO_TYPE = ("a page", "no content type", "another content type")
-NEVER_TOLD = [f"the length of a chunk {what}" for what in ("is none", "is negative", "is huge", "never ends")]
-"""What aiohttp 3.14 lets its reader wait for without end, in spite of ``sock_read``: a timeout of asyncio ends that."""
-
-NEVER_OR_ONCE = "garbage after the headers"
-"""One of these, or an error at once: as it comes in with the headers or after them."""
 
 
 @pytest.fixture(scope="module")
@@ -80,11 +75,8 @@ class Reading:
         fault = EVERY[name]
         if self.library == "requests" and name == "the end of a chunk is cut":
             return Fault(fault.answer, 3, CUT, fails=True)  # urllib3 gives a chunk when it has seen its end
-        if self.library == "aiohttp" and name in NEVER_TOLD:
-            return Fault(fault.answer, fault.events, STALLED, fails=True)
-        if self.library == "aiohttp" and name.startswith("reset") and name.endswith(", close"):
-            # Once it has the headers, it takes a reset for the end of a body that ends with its connection; we do not.
-            return Fault(fault.answer, fault.events, fault.verdict, fails="before" in name)
+        if self.library == "aiohttp":
+            fault = by_aiohttp(name, fault)
         if name.startswith(NO_TYPE) and self.reader in ("EventSource", "translating", "answer"):
             return Fault(fault.answer, 0, CUT, fails=True)  # which read nothing that does not say that it is a stream
         return fault

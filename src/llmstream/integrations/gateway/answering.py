@@ -89,7 +89,8 @@ class Answer:
         """Takes note of what was observed."""
         exchange = self.exchange
         seen = exchange.observation = self.observer.close()
-        if exchange.error is None and not exchange.gone and seen.byte_count and not seen.complete:
+        is_answer = seen.byte_count or exchange.status == 200
+        if exchange.error is None and not exchange.gone and is_answer and not seen.complete:
             exchange.error = seen.error_code or "incomplete"
 
     async def run(self, sent: Sent, wanted: str) -> None:
@@ -163,6 +164,9 @@ class Answer:
                 self._refuse_if_failed(rewriter, written)
             if written:
                 yield written
+        except RefusedError:
+            if not rewriter.complete:  # else nothing is missing
+                raise
         finally:
             await chunks.aclose()  # type: ignore[attr-defined]
 

@@ -51,22 +51,23 @@ class Client:
     async def chunks(self, response: Any, observe: Callable[[bytes], bytes] = bytes) -> AsyncIterator[bytes]:
         """The chunks of a body as they arrive, each as ``observe`` returns it; the response is closed at the end,
         whatever it is. Raises RefusedError where the upstream fails, falls silent or goes on for too long."""
-        loop = asyncio.get_running_loop()
-        due = loop.time() + self.limits.duration
-        timer = loop.call_at(due, response.close)
         content = response.content
+        watch = _Watch(response, self.limits)
         try:
-            while chunk := await content.readany():
+            while True:
+                watch.steps += 1
+                chunk = await content.readany()
+                watch.steps += 1
+                if not chunk:
+                    break
                 yield observe(chunk)
         except (self._aiohttp.ClientError, OSError) as error:
             rest = _left_over(content)
             if rest:
                 yield observe(rest)
-            if loop.time() >= due:
-                raise RefusedError(504, "timeout", "the answer took too long") from None
-            raise _failure(error) from None
+            raise watch.refused or _failure(error) from None
         finally:
-            timer.cancel()
+            watch.stop()
             response.close()  # its connection is used again where the body came to its end
 
     async def whole(self, response: Any, most: int) -> bytes:
@@ -104,6 +105,43 @@ class Client:
             await session.close()
 
 
+class _Watch:
+    """Closes a response that goes on for too long or is waited for in vain: aiohttp's own timeout knows nothing of a
+    reader who waits for more after bytes that are no chunk (3.14). ``steps`` is odd while somebody waits."""
+
+    def __init__(self, response: Any, limits: Limits) -> None:
+        self.steps = 0
+        self.refused: RefusedError | None = None
+        self._response = response
+        self._silence = limits.silence
+        self._loop = asyncio.get_running_loop()
+        self._due = self._loop.time() + limits.duration
+        self._look_again(0)
+
+    def _look_again(self, steps: int) -> None:
+        when = min(self._loop.time() + self._silence, self._due)
+        self._timer = self._loop.call_at(when, self._look, steps)
+
+    def _look(self, before: int) -> None:
+        if self._loop.time() >= self._due:
+            self._end(RefusedError(504, "timeout", "the answer took too long"))
+        elif self.steps == before and before % 2:
+            self._end(_silent())
+        else:
+            self._look_again(self.steps)
+
+    def _end(self, refused: RefusedError) -> None:
+        self.refused = refused
+        self._response.close()
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+
+def _silent() -> RefusedError:
+    return RefusedError(504, "timeout", "the upstream does not answer in time")
+
+
 def _left_over(content: Any) -> bytes:
     """What came in before a fault and was not read yet: aiohttp tells of the fault first."""
     read = getattr(content, "_read_nowait", None)
@@ -115,5 +153,5 @@ def _left_over(content: Any) -> bytes:
 
 def _failure(error: Exception) -> RefusedError:
     if isinstance(error, TimeoutError):
-        return RefusedError(504, "timeout", "the upstream does not answer in time")
+        return _silent()
     return RefusedError(502, "internal_error", "the upstream cannot be reached, or broke off")
