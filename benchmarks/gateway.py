@@ -2,7 +2,7 @@
 
 An upstream sends events that were made before, one a chunk: "paced" to 10 clients at once, 100 a second each, or in
 a "burst" to 20, as fast as it can. Between it and the clients is one process, whose processor time for one event is
-what counts (user and system, by the operating system). M, the smallest one, is a plain ASGI application that copies
+what counts (user and system, by the scheduler). M, the smallest one, is a plain ASGI application that copies
 bytes with the same HTTP client on the same server, and closes the upstream when its client leaves. "observe" is the
 gateway that passes a vendor's stream on and reads along, "translate" the gateway that writes it as the standard stream.
 Each round measures M, then ours, then LiteLLM's proxy on the same events, if there is one (``--litellm PYTHON`` names a
@@ -28,6 +28,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from .drop_ins import payloads
@@ -159,10 +160,11 @@ class Process:
         return self._process.stdout.readline()
 
     def cpu(self) -> float:
-        """Seconds that it has used, user and system."""
-        with open(f"/proc/{self._process.pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Seconds that its threads have used, user and system."""
+        used = 0
+        for task in Path(f"/proc/{self._process.pid}/task").iterdir():
+            used += int((task / "schedstat").read_text().split()[0])
+        return used / 1e9
 
     def memory(self) -> float:
         """The most that it has held, in MiB."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from . import fields, rules
 from ._backend import ContentStop, Parser, StreamError, StreamStart, ToolCall
@@ -32,6 +33,9 @@ __all__ = ["BOUNDS", "Intervals", "Observation", "ObservedToolCall", "Observer"]
 
 BOUNDS = tuple(0.01 * 2**power for power in range(14))
 """Upper bounds of the buckets of ``Intervals`` in seconds, 0.01 to 81.92: those of OpenTelemetry's GenAI metrics."""
+
+MANY = 64
+"""Moments that are kept until they are counted."""
 
 MAX_WORD = 256
 """Characters kept of a name: of a model, an id, a stop reason, the code of an error."""
@@ -166,20 +170,15 @@ class Observer:
     __slots__ = (
         "_byte_count",
         "_calls",
-        "_chunk_count",
-        "_chunk_intervals",
+        "_chunks",
         "_clock",
         "_error",
-        "_first_chunk",
-        "_first_output",
         "_first_text",
-        "_last_chunk",
-        "_last_output",
+        "_has_output",
         "_max_content_size",
         "_model",
         "_observation",
-        "_output_chunk",
-        "_output_intervals",
+        "_outputs",
         "_pieces",
         "_requested_at",
         "_response_id",
@@ -210,13 +209,10 @@ class Observer:
         self._requested_at = clock() if requested_at is None else requested_at
         self._wire_digest = _sha256() if digests else None
         self._text_digest = _sha256() if digests else None
-        self._chunk_count = self._byte_count = self._text_length = self._tool_call_count = 0
-        self._first_chunk: float | None = None
-        self._first_output: float | None = None
+        self._byte_count = self._text_length = self._tool_call_count = 0
         self._first_text: float | None = None
-        self._last_chunk = self._last_output = 0.0
-        self._output_chunk = 0  # the number of the last one with output
-        self._chunk_intervals, self._output_intervals = _Tally(), _Tally()
+        self._has_output = False  # the last chunk
+        self._chunks, self._outputs = _Tally(), _Tally()
         self._pieces: list[str] = []
         self._calls: list[ObservedToolCall] = []
         self._stops: dict[int, str] = {}
@@ -239,22 +235,22 @@ class Observer:
         if not size:
             return chunk
         now = self._clock()
-        if self._first_chunk is None:
-            self._first_chunk = now
-        else:
-            self._chunk_intervals.add(now - self._last_chunk)
-        self._last_chunk = now
-        self._chunk_count += 1
+        moments = self._chunks.moments
+        moments.append(now)
+        self._has_output = False
         self._byte_count += size
         if self._wire_digest is not None:
             self._wire_digest.update(data)
-        if not self._unread:
-            try:
+        try:
+            if len(moments) >= MANY:
+                self._chunks.count()
+                self._outputs.count()
+            if not self._unread:
                 self._took(now, *self.parser.feed_summary(data))
-            except BaseException as error:  # whatever it is, the stream goes on
-                self._unread = True
-                if not isinstance(error, Exception):
-                    raise
+        except BaseException as error:  # whatever it is, the stream goes on
+            self._unread = True
+            if not isinstance(error, Exception):
+                raise
         return chunk
 
     def close(self) -> Observation:
@@ -264,7 +260,8 @@ class Observer:
             if not self._unread:
                 try:
                     # What was due at the end came with the last chunk.
-                    self._took(self._last_chunk, *self.parser._summary_of(self.parser.close()))
+                    last = self._chunks.moments[-1] if self._chunks.moments else now
+                    self._took(last, *self.parser._summary_of(self.parser.close()))
                 except BaseException as error:  # as above
                     self._unread = True
                     if not isinstance(error, Exception):
@@ -294,12 +291,9 @@ class Observer:
             elif kind is StreamError and self._error is None:
                 message = (event.message or "")[: self._max_content_size] or None
                 self._error = (_word(event.code), _word(_vendor_word(event, ":code")), message)
-        if pieces:
-            if self._first_output is None:
-                self._first_output = now
-            elif self._output_chunk != self._chunk_count:
-                self._output_intervals.add(now - self._last_output)
-            self._last_output, self._output_chunk = now, self._chunk_count
+        if pieces and not self._has_output:
+            self._has_output = True
+            self._outputs.moments.append(now)
 
     def _kept(self, text: str) -> str:
         """As much of content as there is room for."""
@@ -326,6 +320,8 @@ class Observer:
 
     def _observe(self, now: float) -> Observation:
         parser, usage, since = self.parser, self.parser.usage, self._requested_at
+        chunks, outputs = self._chunks.summary(), self._outputs.summary()
+        first_chunk, first_output = self._chunks.first, self._outputs.first
         code, vendor_code, message = self._error or (None, None, None)
         return Observation(
             dialect=parser.dialect,
@@ -346,13 +342,13 @@ class Observer:
             text_sha256=None if self._text_digest is None else self._text_digest.digest(),
             wire_sha256=None if self._wire_digest is None else self._wire_digest.digest(),
             byte_count=self._byte_count,
-            chunk_count=self._chunk_count,
-            time_to_first_chunk=None if self._first_chunk is None else self._first_chunk - since,
-            time_to_first_output=None if self._first_output is None else self._first_output - since,
+            chunk_count=0 if first_chunk is None else chunks.count + 1,
+            time_to_first_chunk=None if first_chunk is None else first_chunk - since,
+            time_to_first_output=None if first_output is None else first_output - since,
             time_to_first_text=None if self._first_text is None else self._first_text - since,
             duration=now - since,
-            chunk_intervals=self._chunk_intervals.summary(),
-            output_intervals=self._output_intervals.summary(),
+            chunk_intervals=chunks,
+            output_intervals=outputs,
             violations=tuple(parser.violations),
             violation_count=parser.violation_count,
             fault_count=parser.error_count,
@@ -362,13 +358,24 @@ class Observer:
 
 
 class _Tally:
-    """Intervals while they are counted."""
+    """Intervals between the moments that are put into ``moments``, which are counted many at a time: where each chunk
+    comes to a processor that has done other work in between, a call takes ten times as long."""
 
-    __slots__ = ("_buckets", "_count", "_maximum", "_minimum", "_total")
+    __slots__ = ("_buckets", "_count", "_maximum", "_minimum", "_total", "first", "moments")
 
     def __init__(self) -> None:
+        self.moments: list[float] = []
+        self.first: float | None = None
         self._count, self._total, self._maximum, self._minimum = 0, 0.0, 0.0, float("inf")
         self._buckets = [0] * (len(BOUNDS) + 1)
+
+    def count(self) -> None:
+        """Counts the intervals; the last moment stays, as the next interval begins there."""
+        moments, self.moments = self.moments, self.moments[-1:]
+        if moments and self.first is None:
+            self.first = moments[0]
+        for before, after in pairwise(moments):
+            self.add(after - before)
 
     def add(self, interval: float) -> None:
         self._count += 1
@@ -380,6 +387,7 @@ class _Tally:
         self._buckets[bisect_left(BOUNDS, interval)] += 1
 
     def summary(self) -> Intervals:
+        self.count()
         if not self._count:
             return Intervals()
         return Intervals(self._count, self._total, self._minimum, self._maximum, tuple(self._buckets))

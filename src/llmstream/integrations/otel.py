@@ -211,7 +211,7 @@ class TelemetryObserver(Observer):
             attributes={**known, "gen_ai.request.stream": True, **(attributes or {})},
         )
         if telemetry.chunk_times:
-            self._output_intervals = _RecordingTally(telemetry.output_chunk, known)
+            self._outputs = _RecordingTally(telemetry.output_chunk, known)
 
     def close(self) -> Observation:
         is_first = self._observation is None

@@ -51,13 +51,13 @@ class Client:
     async def chunks(self, response: Any, observe: Callable[[bytes], bytes] = bytes) -> AsyncIterator[bytes]:
         """The chunks of a body as they arrive, each as ``observe`` returns it; the response is closed at the end,
         whatever it is. Raises RefusedError where the upstream fails, falls silent or goes on for too long."""
-        content = response.content
+        content, now = response.content, asyncio.get_running_loop().time
         watch = _Watch(response, self.limits)
         try:
             while True:
-                watch.steps += 1
+                watch.since = now()
                 chunk = await content.readany()
-                watch.steps += 1
+                watch.since = None
                 if not chunk:
                     break
                 yield observe(chunk)
@@ -106,29 +106,34 @@ class Client:
 
 
 class _Watch:
-    """Closes a response that goes on for too long or is waited for in vain: aiohttp's own timeout knows nothing of a
-    reader who waits for more after bytes that are no chunk (3.14). ``steps`` is odd while somebody waits."""
+    """Closes a response that goes on for too long or is waited for in vain. aiohttp's own timeout costs a timer for
+    each read, and knows nothing of a reader who waits for more after bytes that are no chunk (3.14). ``since``: the
+    time of the loop from which somebody waits; None where nobody does."""
 
     def __init__(self, response: Any, limits: Limits) -> None:
-        self.steps = 0
+        connection = response.connection
+        if connection is not None and hasattr(connection.protocol, "read_timeout"):
+            connection.protocol.read_timeout = None
+        self.since: float | None = None
         self.refused: RefusedError | None = None
         self._response = response
         self._silence = limits.silence
         self._loop = asyncio.get_running_loop()
         self._due = self._loop.time() + limits.duration
-        self._look_again(0)
+        self._look_after(self._loop.time() + self._silence)
 
-    def _look_again(self, steps: int) -> None:
-        when = min(self._loop.time() + self._silence, self._due)
-        self._timer = self._loop.call_at(when, self._look, steps)
+    def _look_after(self, moment: float) -> None:
+        self._timer = self._loop.call_at(min(moment, self._due), self._look)
 
-    def _look(self, before: int) -> None:
-        if self._loop.time() >= self._due:
+    def _look(self) -> None:
+        now = self._loop.time()
+        silent_at = (now if self.since is None else self.since) + self._silence
+        if now >= self._due:
             self._end(RefusedError(504, "timeout", "the answer took too long"))
-        elif self.steps == before and before % 2:
+        elif now >= silent_at:
             self._end(_silent())
         else:
-            self._look_again(self.steps)
+            self._look_after(silent_at)
 
     def _end(self, refused: RefusedError) -> None:
         self.refused = refused
