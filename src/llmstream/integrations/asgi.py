@@ -112,6 +112,17 @@ class EventStreamResponse:
         self.encoder = encoder
         self.keep_alive = keep_alive
         self._chunks: AsyncChunks | None = _chunks(source)
+        self._sending: _Sending | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether the status has gone out."""
+        return self._sending is not None and self._sending.started
+
+    @property
+    def finished(self) -> bool:
+        """Whether all of the response has gone out, to its end."""
+        return self._sending is not None and self._sending.finished
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends the response. Raises RuntimeError for a second request, and what the source raises."""
@@ -120,7 +131,7 @@ class EventStreamResponse:
         source, self._chunks = self._chunks, None
         if source is None:
             raise RuntimeError("an event stream is sent once")
-        sending = _Sending(send, self.status_code, self.raw_headers)
+        sending = self._sending = _Sending(send, self.status_code, self.raw_headers)
         try:
             if scope.get("method") == "HEAD":
                 await source.aclose()
@@ -205,8 +216,7 @@ class _Sending:
     """The way to one client, which one task at a time uses."""
 
     def __init__(self, send: Send, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        self.started = False
-        self.gone = False
+        self.started = self.finished = self.gone = False
         self._send = send
         self._start = {"type": "http.response.start", "status": status, "headers": headers}
         self._writing = False
@@ -222,19 +232,20 @@ class _Sending:
         """Whether what was sent last is the blank line that ends an event (WHATWG HTML, section 9.2.5)."""
         return self._tail[-4:].replace(b"\r\n", b"\n").replace(b"\r", b"\n").endswith(b"\n\n")
 
-    async def write(self, data: bytes, *, more: bool = True) -> None:
-        """Sends bytes; returns when the server takes more. Raises _GoneError where the client has left."""
-        if not self._free.is_set():
-            await self._free.wait()
+    def write(self, data: bytes, *, more: bool = True) -> Awaitable[None]:
+        """Sends bytes; done when the server takes more. Raises _GoneError where the client has left."""
+        if self._head is None and self._free.is_set():
+            return self._write(data, more)
+        return self._write_after(data, more)
+
+    async def _write_after(self, data: bytes, more: bool) -> None:
+        """What has to wait for a comment, or for what tells whether it is a byte order mark."""
+        await self._free.wait()
         if self._head is not None:
             data = self._begun(data, more)
             if not data and more:
                 return
-        self._writing = True
-        try:
-            await self._write(data, more)
-        finally:
-            self._writing = False
+        await self._write(data, more)
 
     def _begun(self, data: bytes, more: bool) -> bytes:
         """The first bytes of the source, without a byte order mark where a comment is before it already: that is no
@@ -247,6 +258,7 @@ class _Sending:
         return b"" if self._head is not None else data.removeprefix(BYTE_ORDER_MARK)
 
     async def _write(self, data: bytes, more: bool) -> None:
+        self._writing = True
         try:
             if self.gone or not self.started:
                 await self._begin()
@@ -255,6 +267,8 @@ class _Sending:
             # So do servers of version 2.4 of ASGI tell of it.
             self.gone = True
             raise _GoneError from None
+        finally:
+            self._writing = False
         self._tail = data if len(data) >= 4 else self._tail[-4:] + data
         self._sent_at = self._clock()
 
@@ -274,7 +288,7 @@ class _Sending:
     async def finish(self) -> None:
         """The end of the response."""
         await self.write(b"", more=False)
-        self.gone = True
+        self.gone = self.finished = True
 
     async def keep_alive(self, interval: float) -> None:
         """Sends a comment whenever nothing was sent for this long, until it is cancelled."""

@@ -64,7 +64,8 @@ class Answer:
         self.observer = observer
         self.dialect = dialect
         self.scope, self.receive, self._send = asgi
-        self.started = self.is_over = False
+        self.started = False
+        self._stream: EventStreamResponse | None = None  # one that is written anew
         self.client: VendorClient | None = None
         self._client = client
         self._headers = headers
@@ -76,8 +77,6 @@ class Answer:
             self.started = True
             self.exchange.status = message["status"]
         await self._send(message)
-        if message["type"] == "http.response.body" and not message.get("more_body", False):
-            self.is_over = True
 
     def failed(self, refused: RefusedError, vendor: str | None) -> None:
         """Takes note of why there is no whole answer, which a vendor's client is told."""
@@ -173,7 +172,7 @@ class Answer:
     def _refuse_if_failed(self, rewriter: Rewriter, written: bytes) -> None:
         """Raises where all that was written is an error of the upstream's."""
         error = rewriter.parser.error
-        if error is None or self.started:
+        if error is None or (self._stream is not None and self._stream.started):
             return
         parser = Parser(rewriter.writer.dialect if isinstance(rewriter, StreamTranslator) else STANDARD)
         if not any(isinstance(event, (ContentDelta, ToolCall)) for event in parser.feed(written)):
@@ -245,8 +244,14 @@ class Answer:
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def _streamed(self, answer: EventStreamResponse) -> None:
-        await answer(self.scope, self.receive, self.send)
-        if not self.is_over:
+        self._stream = answer
+        try:
+            await answer(self.scope, self.receive, self._send)
+        finally:
+            if answer.started:
+                self.started = True
+                self.exchange.status = answer.status_code
+        if not answer.finished:
             raise GoneError
 
     async def _whole(self, response: Any) -> None:
