@@ -1,4 +1,4 @@
-"""The Observer: the bytes go on, and what it says of them is what was written (issue: what a gateway sees)."""
+"""The Observer: the bytes go on, and what it says of them is what was written."""
 
 from __future__ import annotations
 
@@ -273,6 +273,29 @@ def test_times(llmstream):
     assert chunks.buckets == (0, 0, 0, 0, 0, 1, 2, 1, 1, 1, 0, 0, 0, 0, 0)
     output = found.output_intervals
     assert (output.count, output.total, output.minimum, output.maximum) == (2, 4.25, 0.25, 4.0)
+
+
+def test_times_of_more_chunks_than_are_counted_at_once(llmstream):
+    now = Clock(0.0)
+    observer = llmstream.Observer("openai", clock=now)
+    word, comment = openai_chunk({"content": "a"}), b":\n\n"
+    chunks = [comment, word, word, comment] * 50
+    for number, chunk in enumerate(chunks):
+        now.at = 100.0 + number * (number + 1) // 2  # 100, 101, 103, 106 ...
+        observer.feed(chunk)
+    found = observer.close()
+    assert (found.chunk_count, found.time_to_first_chunk, found.time_to_first_output) == (200, 100.0, 101.0)
+    every = found.chunk_intervals
+    assert (every.count, every.total, every.minimum, every.maximum) == (199, 199 * 100.0, 1.0, 199.0)
+    moments = [100 + number * (number + 1) // 2 for number in range(200) if number % 4 in (1, 2)]
+    intervals = [after - before for before, after in itertools.pairwise(moments)]
+    output = found.output_intervals
+    assert (output.count, output.total, output.minimum, output.maximum) == (
+        len(intervals),
+        sum(intervals),
+        min(intervals),
+        max(intervals),
+    )
 
 
 def test_a_tool_call_that_is_due_at_the_end(llmstream):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import importlib
 import threading
@@ -876,3 +877,28 @@ def test_a_transcoded_stream(respond, llmstream):
     ):
         server = respond(source)
         assert llmstream.parse(server.body, strict=True).text == "ab"
+
+
+@pytest.mark.parametrize(
+    ("stop", "fails_after", "known"),
+    [(True, None, (True, True)), (True, 0, (True, False)), (True, 3, (True, False)), (False, None, (True, False))],
+)
+def test_what_a_response_knows_of_itself(asgi, llmstream, stop, fails_after, known):
+    """Whether a status has gone out, and whether all has."""
+    server = Server(fails_after=fails_after)
+
+    async def source():
+        for piece in answer(llmstream.Encoder(clock=clock), "a", "b"):
+            yield piece
+        if not stop:
+            raise ValueError
+
+    async def run():
+        response = asgi.EventStreamResponse(source())
+        assert (response.started, response.finished) == (False, False)
+        with contextlib.suppress(ValueError):
+            await server.run(response)
+        assert (response.started, response.finished) == known
+        assert server.finished == known[1]
+
+    asyncio.run(run())
