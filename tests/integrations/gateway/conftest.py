@@ -20,6 +20,8 @@ if _environment in _ALONE:
     collect_ignore = [name for name in _FILES if name != _ALONE[_environment]]
 elif _environment:
     collect_ignore = [*_ALONE.values()]
+    if os.environ.get("LLMSTREAM_ALL_INTEGRATIONS") != "1":
+        collect_ignore.append("test_browser.py")
 
 
 @pytest.fixture(scope="session")
