@@ -197,11 +197,11 @@ class Dialect:
                 self.reports.append(rules.PARTIAL_USAGE)
                 self.counts.fill()
             events += self.usage()
+        is_empty = not (self._is_understood or events or self._open or self._stopped)
+        if self._is_foreign and is_empty:
+            self.reports.append(rules.NOTHING_READ)
         if ended or self.complete:
             self._ended = True
-            is_empty = not (self._is_understood or events or self._open or self._stopped)
-            if self._is_foreign and is_empty:
-                self.reports.append(rules.NOTHING_READ)
             extensions = self.extensions({"model": self._late_model})
             events.append(StreamEnd(request_id=self._request_id or None, extensions=extensions))
         return self.begin({}, events)
