@@ -6,6 +6,8 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "write-a-provider.md"
 
 
@@ -13,6 +15,16 @@ def test_the_example(llmstream):
     code = "\n".join(re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE))
     names = {}
     exec(code, names)
+
+    class Faulty(llmstream.Dialect):
+        name = "faulty"
+
+        def translate(self, payload, event):
+            return payload["nothing"]
+
+    assert llmstream.parse(b"data: {}\n\n", dialect=Faulty).violations[0].requirement == "L-PAYLOAD"
+    with pytest.raises(KeyError):  # of the author's, seen where translate is called without a parser
+        Faulty().translate({}, None)
     result = names["result"]
     assert (result.text, result.model, result.stop_reasons) == ("Hello", "m-1", {0: "end_turn"})
     assert (result.usage.input_tokens, result.usage.output_tokens) == (3, 1)

@@ -12,10 +12,14 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 
 
+def blocks(page: Path) -> list[str]:
+    """The examples in Python of a page."""
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
 def examples(page: str) -> str:
     """The Python of a page, which reads from top to bottom."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    return "".join(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    return "".join(blocks(DOCS / page))
 
 
 @pytest.mark.skipif(not (ROOT / "mkdocs.yml").is_file(), reason="the tests of a wheel have no site")
@@ -53,6 +57,41 @@ def test_read_a_stream(llmstream):
     assert names["complete"] is True
     assert names["hello"] == "Hi"
     assert names["found"][0] == ("R5.2.1-3", "error")
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "index.md"], ids=lambda page: page.name)
+def test_the_first_example_tells_a_failed_answer_from_a_whole_one(llmstream, capsys, page):
+    """``complete`` alone does not: a stream that reported an error has its end, too."""
+    code = blocks(page)[0]
+    encoder = llmstream.Encoder()
+    start, words = encoder.start("m", created=0), encoder.delta("Hello")
+    failed = [start, words, encoder.fail("overloaded")]
+    encoder = llmstream.Encoder()
+    whole = [encoder.start("m", created=0), encoder.delta("Hello"), encoder.stop("end_turn"), encoder.usage(3, 1)]
+    whole.append(encoder.end())
+    for response, last in ((whole, "whole"), (whole[:-1], "not whole"), (failed, "not whole")):
+        exec(code, {"response": response})
+        out = capsys.readouterr().out
+        assert out.startswith("Hello")
+        assert out.splitlines()[-1].removeprefix("None ").rpartition(") ")[2] == last
+        assert ("failed: overloaded" in out) is (response is failed)
+
+
+def test_the_second_example_of_the_readme(llmstream):
+    body = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    names = {"llmstream": llmstream, "body": body, "chunks": [body]}
+    exec(blocks(ROOT / "README.md")[1], names)
+    assert (names["result"].text, names["result"].complete, names["parser"].complete) == ("Hi", True, True)
+
+
+@pytest.mark.skipif(not (ROOT / "CONTRIBUTING.md").is_file(), reason="the tests of a wheel have not all of the pages")
+def test_the_readme_leads_to_every_page():
+    """The pages of the reference are built from docstrings, and lead nowhere outside of the site."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = {target for target in re.findall(r"\]\(([^)#\s]+)\)", text) if not target.startswith("https://")}
+    assert [target for target in named if not (ROOT / target).exists()] == []
+    pages = {page.relative_to(ROOT).as_posix() for page in PAGES if page.parent.name != "reference"}
+    assert pages - named == {"docs/index.md"}
 
 
 def test_conformance(llmstream):

@@ -34,6 +34,19 @@ def ids(table: ModuleType) -> list[str]:
     return found
 
 
+def test_a_list_that_cannot_be_read_is_said(table, tmp_path, capsys):
+    empty = tmp_path / "empty.md"
+    empty.write_text("")
+    binary = tmp_path / "binary.md"
+    binary.write_bytes(b"\xff")
+    for path, words in ((tmp_path / "none.md", "No such file"), (empty, "no requirement"), (binary, "not UTF-8")):
+        assert table.main([str(path)]) == 2
+        written = capsys.readouterr()
+        assert written.out == ""
+        assert str(path) in written.err
+        assert words in written.err
+
+
 def test_no_requirement_is_left_out(table):
     found = ids(table)
     assert len([key for key in found if key.startswith("R")]) == 93

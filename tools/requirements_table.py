@@ -1,4 +1,5 @@
-"""Prints which tests and vectors show which requirement of the draft; exits 1 if one is shown by none.
+"""Prints which tests and vectors show which requirement of the draft; exits 1 if one is shown by none, 2 if the list of
+requirements, which is not part of the project, cannot be read.
 
     python tools/requirements_table.py [../shared/spec/requirements.md]
 
@@ -119,7 +120,16 @@ def missing(ids: list[str]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    ids = requirements(Path(arguments[0]) if arguments else REQUIREMENTS)
+    path = Path(arguments[0]) if arguments else REQUIREMENTS
+    try:
+        ids = requirements(path)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        sys.stderr.write(f"requirements_table: {path}: {reason}; name the file that lists the requirements\n")
+        return 2
+    if not ids:
+        sys.stderr.write(f"requirements_table: {path} lists no requirement\n")
+        return 2
     sys.stdout.write(table(ids))
     left = missing(ids)
     if left:

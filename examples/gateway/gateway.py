@@ -4,7 +4,7 @@ OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY  a provider without its key is
 GATEWAY_KEYS                                       what clients have to know, separated by commas; none: anybody
 GATEWAY_STANDARD_URL                               an endpoint that speaks the standard, for all other models
 
-Needs ``pip install 'llmstream-wire[gateway]'``.
+Needs the extra ``gateway``: in a checkout ``pip install '.[gateway]'``.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ def screen_tool_calls(
 
     ``confirm`` is asked for every call that ``check_tool_call`` finds nothing wrong with (R8.2-2); only ``True`` lets
     it run. A call without an id, or with that of an earlier one, is refused: it could not be answered (R5.3.4-1,
-    R5.3.4-2). Whether the stream ended is for the caller to ask (``result.complete``): a call that came is whole.
+    R5.3.4-2). Whether the stream ended and did not fail is for the caller to ask
+    (``result.complete``, ``result.error is None``).
     """
     declared = list(_declared(tools))
     approved: list[ToolCall] = []

@@ -17,9 +17,15 @@ from streams import EVENTS, KINDS, TEXTS
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "read-over-http.md"
 
 
+@pytest.mark.parametrize("cut", [{}, {"cut": 1}], ids=["ends", "cut"])  # an early end of the body, of the connection
 @pytest.mark.parametrize("name", HTTPX)
 def test_the_examples(
-    llmstream: Any, server: Server, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    llmstream: Any,
+    server: Server,
+    name: str,
+    cut: dict[str, int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     needed(name)
     found = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
@@ -37,7 +43,7 @@ def test_the_examples(
     waited: list[float] = []
     monkeypatch.setattr(time, "sleep", waited.append)
     with opened(name) as get:
-        urls = [server.url(what="first"), server.url()]
+        urls = [server.url(what="first", **cut), server.url()]
         names |= {"get": lambda url, headers=None: get(urls.pop(0), headers), "show": shown.append}
         exec(reconnecting, names)
     assert waited == [0.02]
