@@ -229,8 +229,8 @@ class _Sending:
 
     @property
     def between_events(self) -> bool:
-        """Whether what was sent last is the blank line that ends an event (WHATWG HTML, section 9.2.5)."""
-        return self._tail[-4:].replace(b"\r\n", b"\n").replace(b"\r", b"\n").endswith(b"\n\n")
+        """Whether what was sent last is the blank line that ends an event."""
+        return is_between_events(self._tail)
 
     def write(self, data: bytes, *, more: bool = True) -> Awaitable[None]:
         """Sends bytes; done when the server takes more. Raises _GoneError where the client has left."""
@@ -313,6 +313,11 @@ async def _disconnect(receive: Receive) -> None:
     """Returns when the client has left; what is left of the request is read."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def is_between_events(tail: bytes) -> bool:
+    """Whether bytes end with the blank line that ends an event (WHATWG HTML, section 9.2.5); the last four tell."""
+    return tail[-4:].replace(b"\r\n", b"\n").replace(b"\r", b"\n").endswith(b"\n\n")
 
 
 def _is_cancelled() -> bool:

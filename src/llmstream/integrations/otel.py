@@ -11,7 +11,7 @@ from typing import NamedTuple
 from opentelemetry import metrics, trace  # type: ignore[import-not-found, unused-ignore]
 
 from .._version import __version__
-from ..observer import BOUNDS, Observer, _Tally
+from ..observer import BOUNDS, MAX_WORD, Observer, _Tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ PROVIDERS = {
     "xai": "x_ai",
 }
 """Dialect -> ``gen_ai.provider.name``, where it is not the dialect's own name."""
+
+
+MAX_MODELS = 1000
+"""Names of models that metrics tell apart. A client of a gateway chooses them."""
 
 
 class _Names(NamedTuple):
@@ -114,6 +118,7 @@ class GenAITelemetry:
         if names not in NAMES:
             raise ValueError(f'names is "released" or "latest", not {names!r}')
         self.names = names
+        self._models: set[str] = set()
         self.chunk_times = chunk_times
         self.capture_content = capture_content
         self.tracer = trace.get_tracer("llmstream", __version__, tracer_provider)
@@ -158,6 +163,15 @@ class GenAITelemetry:
             self, dialect, model, operation, provider, server_address, server_port, attributes, context, options
         )
 
+    def countable(self, model: str) -> str:
+        """The name of a model for metrics, which keep every name for good: at most 1,000 of them, and then
+        "_OTHER"."""
+        if model not in self._models:
+            if len(self._models) >= MAX_MODELS:
+                return "_OTHER"
+            self._models.add(model)
+        return model
+
     def for_gateway(self, exchange: Any, dialect: Any, headers: Mapping[str, str]) -> TelemetryObserver:
         """The ``observer`` of a ``Gateway``: a span for each request to an upstream, below that of the client's
         ``traceparent``."""
@@ -196,6 +210,7 @@ class TelemetryObserver(Observer):
         size = MAX_CONTENT if telemetry.capture_content else 0
         super().__init__(dialect, max_content_size=size, **options)
         self._telemetry = telemetry
+        model = _word(model)
         known: dict[str, Any] = {"gen_ai.operation.name": operation}
         if provider is None and isinstance(dialect, str) and dialect != "auto":
             provider = _provider_of(dialect)
@@ -203,7 +218,7 @@ class TelemetryObserver(Observer):
             known["gen_ai.provider.name"] = provider
         given = {"gen_ai.request.model": model, "server.address": server_address, "server.port": server_port}
         known |= {name: value for name, value in given.items() if value is not None}
-        self._known = known
+        self._known = known if model is None else {**known, "gen_ai.request.model": telemetry.countable(model)}
         self.span: Any = telemetry.tracer.start_span(
             f"{operation} {model}" if model else operation,
             context=context,
@@ -211,7 +226,7 @@ class TelemetryObserver(Observer):
             attributes={**known, "gen_ai.request.stream": True, **(attributes or {})},
         )
         if telemetry.chunk_times:
-            self._outputs = _RecordingTally(telemetry.output_chunk, known)
+            self._outputs = _RecordingTally(telemetry.output_chunk, self._known)
 
     def close(self) -> Observation:
         is_first = self._observation is None
@@ -225,7 +240,7 @@ class TelemetryObserver(Observer):
         if "gen_ai.provider.name" not in known:
             known["gen_ai.provider.name"] = _provider_of(seen.dialect)
         if seen.model is not None:
-            known["gen_ai.response.model"] = seen.model
+            known["gen_ai.response.model"] = telemetry.countable(_word(seen.model) or "")
         error = seen.error_code or (None if seen.complete else "stream_incomplete")
         span = self.span
         if span.is_recording():
@@ -248,11 +263,13 @@ class TelemetryObserver(Observer):
 
     def _attributes(self, seen: Observation) -> dict[str, Any]:
         """Those of the span, known at the end."""
-        reasons = [seen.vendor_stop_reasons.get(index, reason) for index, reason in sorted(seen.stop_reasons.items())]
+        reasons = [
+            _word(seen.vendor_stop_reasons.get(index, reason)) for index, reason in sorted(seen.stop_reasons.items())
+        ]
         known = {
             "gen_ai.provider.name": self._known["gen_ai.provider.name"],
-            "gen_ai.response.model": seen.model,
-            "gen_ai.response.id": seen.response_id,
+            "gen_ai.response.model": _word(seen.model),
+            "gen_ai.response.id": _word(seen.response_id),
             "gen_ai.response.time_to_first_chunk": seen.time_to_first_output,
             "gen_ai.response.finish_reasons": reasons or None,
             "gen_ai.usage.input_tokens": seen.input_tokens,
@@ -279,6 +296,11 @@ class _RecordingTally(_Tally):
         self._record(interval, self._known)
 
 
+def _word(value: str | None) -> str | None:
+    """A name as an exporter can send it: cut, and without half characters."""
+    return None if value is None else value[:MAX_WORD].encode("utf-8", "replace").decode()
+
+
 def _provider_of(dialect: str) -> str:
     """``gen_ai.provider.name`` for a dialect."""
     family = next((name for name in ("openai", "anthropic") if dialect.startswith(f"{name}-")), dialect)
@@ -296,4 +318,5 @@ def _messages(seen: Observation) -> str:
             part["arguments"] = payload.loads(call.arguments) if payload.is_json(call.arguments) else call.arguments
         parts.append(part)
     reason = seen.stop_reasons.get(0)
-    return payload.dumps([{"role": "assistant", "parts": parts, "finish_reason": reason}])
+    said = payload.dumps([{"role": "assistant", "parts": parts, "finish_reason": reason}])
+    return said.encode("utf-8", "replace").decode()

@@ -106,16 +106,17 @@ def behind(module, upstreams, tls=None, **options):
     assert here.gateway.open == 0
 
 
+SSE_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
 @contextlib.contextmanager
-def broken(body):
-    """The URL of an upstream that sends a body in one piece, and closes the connection before its end."""
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+def scripted(handle: Callable[[Any, Any], object]) -> Iterator[str]:
+    """The URL of an upstream that is a function of what it reads from and writes to, once for each connection."""
 
     class Handler(socketserver.StreamRequestHandler):
-        def handle(self):
-            while self.rfile.readline().strip():
-                pass
-            self.wfile.write(head + b"%x\r\n%b\r\n" % (len(body), body))
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):
+                handle(self.rfile, self.wfile)
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
@@ -126,3 +127,19 @@ def broken(body):
         finally:
             server.shutdown()
             thread.join()
+
+
+def read_head(rfile: Any) -> None:
+    """Reads the head of a request."""
+    while rfile.readline().strip():
+        pass
+
+
+def broken(body: bytes) -> contextlib.AbstractContextManager[str]:
+    """The URL of an upstream that sends a body in one piece, and closes the connection before its end."""
+
+    def handle(rfile: Any, wfile: Any) -> None:
+        read_head(rfile)
+        wfile.write(SSE_HEAD + b"%x\r\n%b\r\n" % (len(body), body))
+
+    return scripted(handle)

@@ -8,11 +8,11 @@ from ..._registry import STANDARD
 from ...negotiation import EVENT_STREAM, PROFILE, parse_media_type, response_headers
 from ...transcoder import Transcoder
 from ...translation import StreamTranslator
-from ..asgi import FAILED, EventStreamResponse
+from ..asgi import FAILED, EventStreamResponse, is_between_events
 from ..http.answers import Folder
 from ..in_band import error_event
 from .reading import GoneError, unless_gone
-from .refusing import CODES, RefusedError, send_whole
+from .refusing import CODES, RefusedError, raw_headers, send_whole
 from .translating import lost_header
 
 TYPE_CHECKING = False
@@ -44,6 +44,9 @@ NOT_ANSWERED = frozenset(
     }
 )
 """Headers of an upstream that are about its own connection, host or clients."""
+
+ACCOUNT = frozenset({"anthropic-organization-id", "openai-organization", "openai-project"})
+"""Headers of an upstream that say whose key it was asked with."""
 
 
 class Answer:
@@ -98,8 +101,11 @@ class Answer:
         self.exchange.format = wanted
         response = await unless_gone(self._client.post(sent), self.receive)
         try:
-            if 300 <= response.status < 400:
-                raise RefusedError(502, "internal_error", "the upstream redirects")
+            if not 200 <= response.status < 600 or 300 <= response.status < 400:
+                raise RefusedError(502, "internal_error", "the upstream redirects, or answers with no status of HTTP")
+            if self.exchange.upstream.has_key and response.status in (401, 403):
+                # Its words may have a part of the key, and say of it what the client would take for its own.
+                raise RefusedError(502, "internal_error", "the upstream refused the gateway")
             media_type = parse_media_type(response.headers.get("content-type"))
             essence = "" if media_type is None else media_type.essence
             if wanted == "standard" or self.client is not None:
@@ -209,16 +215,20 @@ class Answer:
         with the error all the same."""
         send = self._send
         chunks = self._client.chunks(response, self.observer.feed)
-        chunk = b""
+        tail = b"\n\n"
         try:
             async for chunk in chunks:
                 if not self.started:
                     await self._start(response)
+                tail = chunk if len(chunk) >= 4 else tail[-4:] + chunk
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         except RefusedError:
             if not self.started:
                 raise
-            is_torn = not chunk.endswith((b"\n\n", b"\r\n\r\n", b"\r\r"))
+            is_torn = not is_between_events(tail)
+            if self.observer.parser.complete and not is_torn:  # nothing is missing
+                await self._finish(b"")
+                return
             if is_torn and not self.scope.get("http_version", "1.1").startswith("2"):
                 raise
             parser = self.observer.parser
@@ -234,11 +244,10 @@ class Answer:
         await self._finish(b"")
 
     async def _start(self, response: Any) -> None:
-        headers = _answered(response)
+        headers = _answered(response, self.exchange.upstream.has_key)
         names = {name for name, _ in headers}
         headers += [pair for pair in response_headers() if pair[0] not in names]
-        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-        await self.send({"type": "http.response.start", "status": response.status, "headers": raw})
+        await self.send({"type": "http.response.start", "status": response.status, "headers": raw_headers(headers)})
 
     async def _finish(self, body: bytes) -> None:
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
@@ -258,7 +267,7 @@ class Answer:
         """An answer that is no stream, an upstream's error too, goes on as it is."""
         body = await unless_gone(self._client.whole(response, self._client.limits.answer_size), self.receive)
         self.observer.feed(body)
-        await send_whole(self.send, response.status, _answered(response), body)
+        await send_whole(self.send, response.status, _answered(response, self.exchange.upstream.has_key), body)
 
     async def _failed(self, response: Any) -> RefusedError:
         """An upstream's error, for a client of the standard."""
@@ -271,20 +280,14 @@ class Answer:
         code = {429: "rate_limited", 503: "overloaded", 529: "overloaded"}.get(status)
         code = code or (error.code if error is not None and error.code else "internal_error")
         message = error.message if error is not None and error.message else "the upstream refused the request"
-        if status in (401, 403):
-            if self.exchange.upstream.has_key:  # its words may have a part of the key
-                return RefusedError(502, "internal_error", "the upstream refused the gateway")
-        elif status not in KEPT_STATUSES:
+        if status not in (401, 403, *KEPT_STATUSES):
             status = 503 if status in (503, 529) else 504 if status == 504 else 502
         retry = response.headers.get("retry-after")
         return RefusedError(status, code, message, headers=() if retry is None else (("retry-after", retry),))
 
 
-def _answered(response: Any) -> list[tuple[str, str]]:
-    """The headers of an upstream's response, for the client."""
+def _answered(response: Any, has_key: bool) -> list[tuple[str, str]]:
+    """The headers of an upstream's response, for the client. ``has_key``: it was asked with the gateway's key."""
     nominated = {name.strip().lower() for name in response.headers.get("connection", "").split(",")}
-    return [
-        (name.lower(), value)
-        for name, value in response.headers.items()
-        if name.lower() not in NOT_ANSWERED and name.lower() not in nominated and name.lower() != "content-encoding"
-    ]
+    left_out = NOT_ANSWERED | nominated | {"content-encoding"} | (ACCOUNT if has_key else frozenset())
+    return [(name.lower(), value) for name, value in response.headers.items() if name.lower() not in left_out]

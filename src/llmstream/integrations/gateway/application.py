@@ -138,8 +138,6 @@ class Gateway:
         for each in same:
             if each.takes(model or ""):
                 return each
-        if model is None and len(same) == 1:
-            return same[0]  # it will say best what is wrong
         if not found.has_translation:
             raise _no_upstream()
         return None
@@ -176,6 +174,10 @@ class _Call:
             if self.answer is None or not self.answer.started:
                 with contextlib.suppress(OSError):
                     await refused.send(self.send, self.vendor)
+        except Exception:
+            if self.answer is not None:
+                self.answer.exchange.error = self.answer.exchange.error or "internal_error"
+            raise
         finally:
             if self.answer is not None:
                 self._record(self.answer)

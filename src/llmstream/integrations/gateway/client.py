@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from io import BytesIO
 
 from .refusing import RefusedError
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from .upstream import Sent
 
 __all__ = ["Client"]
+
+
+LARGE = 2**20
+"""Bytes of a request beyond which it is written piece by piece."""
 
 
 class Client:
@@ -30,7 +35,9 @@ class Client:
         self._session: Any = None
 
     async def post(self, sent: Sent) -> Any:
-        """The response, once its headers are there. Raises RefusedError where there is none."""
+        """The response, once its headers are there. Raises RefusedError where there is none.
+
+        aiohttp's own times begin anew with each byte, and when the request is sent."""
         aiohttp = self._aiohttp
         if self._session is None or self._session.closed:
             self._session = aiohttp.ClientSession(
@@ -41,10 +48,14 @@ class Client:
                 ),
                 skip_auto_headers=("user-agent", "accept", "content-type"),
             )
+        limits = self.limits
+        # aiohttp writes bytes in one go, and warns of that.
+        body = sent.body if len(sent.body) <= LARGE else BytesIO(sent.body)
         try:
-            return await self._session.post(
-                self._url(sent.url, encoded=True), data=sent.body, headers=sent.headers, allow_redirects=False
-            )
+            async with asyncio.timeout(min(limits.connect_time + limits.silence, limits.duration)):
+                return await self._session.post(
+                    self._url(sent.url, encoded=True), data=body, headers=sent.headers, allow_redirects=False
+                )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise _failure(error) from None  # whose words may have the URL, and so a key
 

@@ -15,8 +15,9 @@ class Limits:
     ``request_time``     until a request's body is in; beyond it 408
     ``streams``          under way at once; beyond it 503
     ``connect_time``     until the upstream is connected; beyond it 504
-    ``silence``          until the upstream answers, and between its bytes; beyond it 504, or an error in the stream
-    ``duration``         of one answer; beyond it an error in the stream
+    ``silence``          until the upstream answers, from when it is connected and however slowly it takes the request
+                         or sends headers, and between the bytes of its answer; beyond it 504, or an error in the stream
+    ``duration``         of one answer, from its headers on; beyond it an error in the stream
     ``answer_size``      of an answer that is no stream, and is read whole; beyond it 502
     """
 

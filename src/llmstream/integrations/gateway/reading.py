@@ -61,11 +61,12 @@ async def unless_gone(work: Coroutine[Any, Any, Result], receive: Receive) -> Re
     """What ``work`` gives; it is cancelled, and GoneError raised, where the client leaves first."""
     task: Any = asyncio.current_task()
     before = task.cancelling()
-    has_left = False
+    has_left = is_over = False
 
     def cancel(left: asyncio.Future[None]) -> None:
         nonlocal has_left
-        if not left.cancelled():
+        # It may be on its way already when the work is done.
+        if not left.cancelled() and not is_over:
             left.exception()  # servers differ in how they tell of it
             has_left = True
             task.cancel()
@@ -79,6 +80,7 @@ async def unless_gone(work: Coroutine[Any, Any, Result], receive: Receive) -> Re
             raise GoneError from None
         raise
     finally:
+        is_over = True
         if has_left:
             task.uncancel()
         left.remove_done_callback(cancel)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ... import payload
 from ...errors import UpstreamError
 from ...rules import ERROR_CODES
@@ -13,10 +15,14 @@ if TYPE_CHECKING:
 
     from ..asgi import Send
 
-__all__ = ["CODES", "RefusedError", "send_whole"]
+__all__ = ["CODES", "RefusedError", "raw_headers", "send_whole"]
 
 CODES = {"rate_limited": 429, "context_length_exceeded": 400, "content_filtered": 400, "overloaded": 503}
 """The draft's code (section 5.3.6) -> the status that says the same. An error of another code is 502."""
+
+
+NOT_SENT = re.compile(rb"[\0\r\n]")
+"""Bytes that end a header, and may begin another (RFC 9110, section 5.5)."""
 
 
 class RefusedError(UpstreamError):
@@ -66,6 +72,13 @@ class RefusedError(UpstreamError):
 async def send_whole(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
     """Sends a response that is no stream."""
     pairs = [*headers, ("content-length", str(len(body)))]
-    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs]
-    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.start", "status": status, "headers": raw_headers(pairs)})
     await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def raw_headers(pairs: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    """Headers as bytes: those of an upstream's as they came, whatever is in them, but for what no server sends."""
+    found = [
+        (name.encode("utf-8", "surrogateescape"), value.encode("utf-8", "surrogateescape")) for name, value in pairs
+    ]
+    return [(name, value) for name, value in found if not NOT_SENT.search(name + value)]

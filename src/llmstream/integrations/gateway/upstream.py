@@ -128,7 +128,9 @@ class Upstream:
 
     def _asking(self, headers: list[tuple[str, str]], key: str | None) -> list[tuple[str, str]]:
         key = self._key if self.has_key else key
-        found = dict(headers)
+        found: dict[str, str] = {}
+        for name, value in headers:
+            found[name] = f"{found[name]}, {value}" if name in found else value
         found["accept-encoding"] = "identity"  # what is compressed cannot be read along with, and is held back
         if key is not None:
             name = KEY_HEADERS.get(self.vendor or "", "authorization")
