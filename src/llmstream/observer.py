@@ -257,15 +257,17 @@ class Observer:
         """Ends the stream, wherever it stands, and returns what was observed. Idempotent."""
         if self._observation is None:
             now = self._clock()
-            if not self._unread:
-                try:
+            try:
+                if not self._unread:
                     # What was due at the end came with the last chunk.
                     last = self._chunks.moments[-1] if self._chunks.moments else now
                     self._took(last, *self.parser._summary_of(self.parser.close()))
-                except BaseException as error:  # as above
-                    self._unread = True
-                    if not isinstance(error, Exception):
-                        raise
+                self._chunks.count()
+                self._outputs.count()
+            except BaseException as error:  # as above
+                self._unread = True
+                if not isinstance(error, Exception):
+                    raise
             self._observation = self._observe(now)
         return self._observation
 

@@ -144,6 +144,24 @@ def test_statuses_that_mean_nothing_here(gateway_module, status, client):
     assert exchanges[0].error == "internal_error"
 
 
+@pytest.mark.parametrize("client", ["openai", "standard"])
+@pytest.mark.parametrize("coding", [b"x-gzip", b"compress", b"gzip, x"])
+def test_codings_that_nobody_undoes(gateway_module, client, coding):
+    with (
+        answering(b"200", b"content-encoding: %b\r\n" % coding) as url,
+        before(gateway_module, url) as (ask, exchanges),
+    ):
+        assert ask(client).status_code == 502
+    assert exchanges[0].error == "internal_error"
+
+
+@pytest.mark.parametrize("path", ["/v1beta/models/caf\u00e9:generateContent", "/v1\u0661/messages"])
+def test_paths_beyond_ascii(gateway_module, replay, path):
+    upstreams = {name: (Recorder(replay(vendors.openai(WORDS))), {}) for name in ("gemini", "anthropic")}
+    with behind(gateway_module, upstreams) as here:
+        assert httpx2.post(here.url + path, json=BODY).status_code == 404
+
+
 def test_headers_that_come_twice(gateway_module, replay):
     upstream = Recorder(replay(vendors.anthropic(WORDS)))
     with behind(gateway_module, {"anthropic": (upstream, {})}) as here:
@@ -264,6 +282,21 @@ def telemetry(llmstream):
     provider.add_span_processor(export.SimpleSpanProcessor(spans))
     meters = importlib.import_module("opentelemetry.sdk.metrics").MeterProvider([reader])
     return module.GenAITelemetry(tracer_provider=provider, meter_provider=meters), spans, reader
+
+
+def test_a_histogram_that_raises(telemetry, monkeypatch):
+    """The stream goes on, and the span comes to its end."""
+    made, spans, _ = telemetry
+
+    def record(*_):
+        raise ValueError
+
+    observer = made.observer("openai")
+    monkeypatch.setattr(observer._outputs, "_record", record)
+    for event in vendors.openai(WORDS * 100):
+        observer.feed(event)
+    assert observer.close().unread
+    assert len(spans.get_finished_spans()) == 1
 
 
 @pytest.mark.parametrize("model", ["m" * 1_000_000, "gpt-\ud800", "\ud800" * 300])

@@ -45,6 +45,9 @@ NOT_ANSWERED = frozenset(
 )
 """Headers of an upstream that are about its own connection, host or clients."""
 
+DECODED = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
+"""Content codings that aiohttp undoes. None is asked for."""
+
 ACCOUNT = frozenset({"anthropic-organization-id", "openai-organization", "openai-project"})
 """Headers of an upstream that say whose key it was asked with."""
 
@@ -106,6 +109,8 @@ class Answer:
             if self.exchange.upstream.has_key and response.status in (401, 403):
                 # Its words may have a part of the key, and say of it what the client would take for its own.
                 raise RefusedError(502, "internal_error", "the upstream refused the gateway")
+            if response.headers.get("content-encoding", "identity").lower() not in DECODED:
+                raise RefusedError(502, "internal_error", "the upstream compresses in a way that is not known")
             media_type = parse_media_type(response.headers.get("content-type"))
             essence = "" if media_type is None else media_type.essence
             if wanted == "standard" or self.client is not None:

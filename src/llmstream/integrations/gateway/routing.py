@@ -8,11 +8,13 @@ from typing import NamedTuple
 __all__ = ["Route", "route"]
 
 VENDOR_PATHS = (
-    ("openai", re.compile(r"(?:/v\d[\w.]*)?(?P<tail>/chat/completions|/completions|/responses)")),
-    ("anthropic", re.compile(r"(?:/v\d[\w.]*)?(?P<tail>/messages)")),
+    ("openai", re.compile(r"(?:/v\d[\w.]*)?(?P<tail>/chat/completions|/completions|/responses)", re.ASCII)),
+    ("anthropic", re.compile(r"(?:/v\d[\w.]*)?(?P<tail>/messages)", re.ASCII)),
     (
         "gemini",
-        re.compile(r"(?:/v\d[\w.]*)?(?P<tail>/models/(?P<model>[\w.\-]+):(?:streamGenerateContent|generateContent))"),
+        re.compile(
+            r"(?:/v\d[\w.]*)?(?P<tail>/models/(?P<model>[\w.\-]+):(?:streamGenerateContent|generateContent))", re.ASCII
+        ),
     ),
 )
 """Paths are matched whole: nothing else reaches an upstream. A version before them is the upstream's own matter."""
