@@ -428,6 +428,173 @@ def test_a_stream_of_unknown_words_and_no_start(llmstream, vendor):
     assert b'"i"' in output
 
 
+REFUSAL = "I will not \u2028do that."
+
+
+def refused(vendor: str, *pieces: str) -> bytes:
+    """A refusal, as each of OpenAI's APIs streams it."""
+    if vendor == "openai":
+        return sse(*(chunk({"refusal": piece}) for piece in pieces), chunk({}, "stop")) + b"data: [DONE]\n\n"
+    part = {"type": "refusal", "refusal": "".join(pieces)}
+    item = {"type": "message", "id": "i", "role": "assistant", "content": [part]}
+    place = {"output_index": 0, "content_index": 0, "item_id": "i"}
+    return sse(
+        {"type": "response.created", "response": {"id": "r", "model": "m", "status": "in_progress"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
+        *({"type": "response.refusal.delta", **place, "delta": piece} for piece in pieces),
+        {"type": "response.refusal.done", **place, "refusal": "".join(pieces)},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {"id": "r", "model": "m", "status": "completed", "output": [item]}},
+        named=True,
+    )
+
+
+def refusal_of(vendor: str, output: bytes) -> tuple[str, str]:
+    """The words of a refusal and the stop reason, read from the JSON as the vendor's documentation has it."""
+    words, reasons = "", []
+    for value in payloads(output):
+        if value == "[DONE]":
+            continue
+        if vendor == "openai":
+            for choice in value["choices"]:
+                assert not choice["delta"].get("content")
+                words += choice["delta"].get("refusal", "")
+                reasons.append(choice["finish_reason"])
+        elif vendor == "anthropic":
+            delta = value.get("delta", {})
+            words += delta.get("text", "")
+            reasons.append(delta.get("stop_reason"))
+        else:
+            candidate = value["candidates"][0]
+            words += "".join(part["text"] for part in candidate["content"]["parts"])
+            reasons.append(candidate.get("finishReason"))
+    reason, *others = [reason for reason in reasons if reason is not None]
+    assert not others
+    return words, reason
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("source", ["openai", "openai-responses"])
+@pytest.mark.parametrize("by_way_of_the_standard", [False, True])
+def test_a_refusal_is_one(llmstream, vendor, source, by_way_of_the_standard):
+    body = refused(source, REFUSAL[:5], REFUSAL[5:])
+    if by_way_of_the_standard:
+        transcoder = llmstream.Transcoder(source, **FIXED)
+        body, source = transcoder.feed(body) + transcoder.close(), "llm-stream"
+        assert transcoder.left_out == 0
+    translator = llmstream.StreamTranslator(vendor, source, **FIXED)
+    output = translator.feed(body) + translator.close()
+    assert refusal_of(vendor, output) == (
+        REFUSAL,
+        {"openai": "stop", "anthropic": "refusal", "gemini": "SAFETY"}[vendor],
+    )
+    assert (translator.complete, translator.writer.left_out) == (True, 0)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_refusal_of_another_choice(llmstream, vendor):
+    other = chunk({"refusal": "no", "reasoning": "hm"})
+    other["choices"][0]["index"] = 1
+    transcoder = llmstream.Transcoder("openai", **FIXED)
+    body = sse(chunk({"content": "yes"}), other, chunk({}, "stop")) + b"data: [DONE]\n\n"
+    translator = llmstream.StreamTranslator(vendor, **FIXED)
+    output = translator.feed(transcoder.feed(body) + transcoder.close()) + translator.close()
+    assert (b'"no"' in output, b'"hm"' in output) == ((False, False) if vendor == "anthropic" else (True, True))
+    assert bool(translator.writer.left_out) == (vendor == "anthropic")
+    assert llmstream.parse(output, dialect=vendor).text == "yes"
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("source", VENDORS)
+def test_reasoning_by_way_of_the_standard(llmstream, source, vendor):
+    events = [llmstream.ContentDelta(reasoning="Thus"), llmstream.ContentDelta(text="so"), llmstream.StreamEnd()]
+    transcoder = llmstream.Transcoder(source, **FIXED)
+    standard = transcoder.feed(written(llmstream, source, events)) + transcoder.close()
+    translator = llmstream.StreamTranslator(vendor, **FIXED)
+    again = llmstream.parse(translator.feed(standard) + translator.close(), dialect=vendor)
+    assert (again.reasoning, again.text, translator.writer.left_out) == ("Thus", "so", 0)
+
+
+CONTENT = [
+    ("openai", sse(chunk({"content": "a", "annotations": [{"type": "url_citation"}]}))),
+    ("openai", sse(chunk({"audio": {"id": "x", "data": "QUJD"}}))),
+    ("openai", sse(chunk({"images": [{"type": "image_url", "image_url": {"url": "data:,"}}]}))),
+    ("openai", sse(chunk({"executed_tools": [{"index": 0, "type": "search"}]}))),
+    ("openai", sse(chunk({"content": [{"type": "reference", "reference_ids": [1]}]}))),
+    ("openai", sse({**chunk({}, "stop"), "citations": ["https://example.org"]})),
+    ("anthropic", sse({"type": "content_block_start", "index": 0, "content_block": {"type": "new", "x": 1}})),
+    (
+        "anthropic",
+        sse({"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {"x": 1}}}),
+    ),
+    ("gemini", sse({"candidates": [{"content": {"parts": [{"inlineData": {"data": "QUJD"}}]}, "index": 0}]})),
+    ("gemini", sse({"candidates": [{"content": {"parts": [{"executableCode": {"code": "1"}}]}, "index": 0}]})),
+    ("gemini", sse({"candidates": [{"groundingMetadata": {"webSearchQueries": ["q"]}, "index": 0}]})),
+]
+METADATA = [
+    ("openai", sse(chunk({"content": "a"}) | {"system_fingerprint": "f"})),
+    (
+        "openai",
+        sse(
+            {
+                **chunk({}),
+                "choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [{"token": "a"}]}}],
+            }
+        ),
+    ),
+    (
+        "anthropic",
+        sse({"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "s"}}),
+    ),
+    ("gemini", sse({"candidates": [{"content": {"parts": [{"text": "a", "thoughtSignature": "s"}]}, "index": 0}]})),
+]
+
+
+ENDS = {
+    "openai": sse(chunk({}, "stop")) + b"data: [DONE]\n\n",
+    "anthropic": sse({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}),
+    "gemini": sse({"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP", "index": 0}]}),
+}
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize(
+    ("source", "body", "lost"), [*((*each, 1) for each in CONTENT), *((*each, 0) for each in METADATA)]
+)
+def test_content_without_a_place_is_counted(llmstream, vendor, source, body, lost):
+    """Directly and by way of the standard stream, which has a place for all of it."""
+    body += ENDS[source]
+    transcoder = llmstream.Transcoder(source, **FIXED)
+    standard = transcoder.feed(body) + transcoder.close()
+    assert (transcoder.left_out, transcoder.complete) == (0, True)
+    for dialect, data in ((source, body), ("llm-stream", standard)):
+        translator = llmstream.StreamTranslator(vendor, dialect, **FIXED)
+        translator.feed(data)
+        translator.close()
+        assert (translator.writer.left_out, translator.complete) == (lost, True), dialect
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("choice", [None, 0, -1, True, "1", 2**70])
+@pytest.mark.parametrize(
+    "given", [{"x:refusal": 7}, {"x:refusal": ["no"]}, {"llmstream:text": "t"}, {"llmstream:reasoning": "t"}]
+)
+def test_what_extensions_hold_in_another_form_is_counted(llmstream, vendor, choice, given):
+    extensions = given if choice is None else {**given, "llmstream:choice": choice}
+    writer = llmstream.writer_for(vendor, **FIXED)
+    events = [llmstream.ContentDelta(extensions=extensions), llmstream.StreamEnd()]
+    output = b"".join(map(writer.write, events))
+    assert (llmstream.parse(output, dialect=vendor).text, writer.left_out, writer.complete) == ("", 1, True)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_large_refusal_comes_in_pieces(llmstream, vendor):
+    event = llmstream.ContentDelta(text="a", extensions={"openai:refusal": "x" * (2**20 + 1)})
+    output = written(llmstream, vendor, [event, llmstream.StreamEnd()])
+    assert output.count(b"x" * 2**20) == 1
+    assert max(map(len, output.split(b"\n"))) < 2**20 + 1000
+
+
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_an_empty_answer(llmstream, vendor):
     found = llmstream.parse(written(llmstream, vendor, [llmstream.StreamEnd()]), dialect=vendor)

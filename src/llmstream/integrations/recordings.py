@@ -6,7 +6,10 @@ import re
 import zlib
 from typing import NamedTuple
 
+from .. import payload
 from .._backend import Parser
+from ..framing.json_values import JSONFraming
+from ..rules import MAX_INTEGER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +31,11 @@ class Recording(NamedTuple):
     media_type: str
     dialect: str
     pieces: tuple[bytes, ...]
+
+    @property
+    def whole(self) -> int:
+        """How many pieces are whole: all, or all but the last one."""
+        return len(self.pieces) - (bool(self.pieces) and not _is_whole(self.pieces[-1], self.media_type))
 
     def seq_after(self, count: int) -> int:
         """The number that a standard event has which comes after the first ``count`` pieces (section 5.2.1)."""
@@ -71,8 +79,34 @@ def _pieces(body: bytes, media_type: str) -> Iterator[bytes]:
         yield from _frames(body, 0, 0)
     elif media_type.startswith("application/connect"):
         yield from _frames(body, 1, 5)
+    elif media_type == "application/json":
+        yield from _values(body)
     else:
         yield from body.splitlines(keepends=True)
+
+
+def _values(body: bytes) -> Iterator[bytes]:
+    """JSON values, each after what stands before it; the end of the array goes with the last one."""
+    start = len(body) - len(body.removeprefix(b"\xef\xbb\xbf"))
+    ends = [start + each.offset + len(each.data) for each in JSONFraming(MAX_INTEGER).feed(body[start:])]
+    if ends and not body[ends[-1] :].strip(b"] \t\r\n"):
+        ends.pop()
+    at = 0
+    for end in (*ends, len(body)):
+        if at < end:
+            yield body[at:end]
+        at = end
+
+
+def _is_whole(piece: bytes, media_type: str) -> bool:
+    if media_type == "text/event-stream":
+        return BLANK_LINE.search(piece) is not None
+    if media_type == "application/vnd.amazon.eventstream":
+        return len(piece) == int.from_bytes(piece[:4], "big")
+    if media_type.startswith("application/connect"):
+        return len(piece) == 5 + int.from_bytes(piece[1:5], "big")
+    value = piece.removeprefix(b"\xef\xbb\xbf").strip(b"[], \t\r\n")
+    return not value or payload.is_json(value.decode("utf-8", "replace"))
 
 
 def _frames(body: bytes, offset: int, around: int) -> Iterator[bytes]:

@@ -7,7 +7,9 @@ recordings in turn, and so it can stand where a vendor's API is expected. The qu
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from urllib.parse import parse_qsl
 
 from .asgi import EventStreamResponse
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "CutError", "Playing", "Replay"]
 
 FAULTS = ("cut", "stall", "end", "garbage", "error")
+BETWEEN = ("garbage", "error")
+"""Faults that come between two events, whatever the pieces are."""
 GARBAGE = b'\x00\xff\xfe{not JSON at all\xf0\x9f\n\ndata: {"cut": \n\n: \xe2\x28\xa1\n\n'
 MESSAGE = "a fault that was asked for"
 CORS = [
@@ -50,7 +54,8 @@ class Playing:
                 the response as if all was well; "garbage" puts bytes between two events that are no event; "error" is
                 the error of the recording's format, and the end. A status of HTTP ("429") is the answer instead of a
                 stream. None: none
-    ``after``   how many pieces come before the fault; by default half of them
+    ``after``   how many pieces come before the fault; by default half of them. Before "garbage" and "error" the event
+                under way is finished; a last event that the recording has only half of does not come before them
     """
 
     pace: float = 0.0
@@ -82,7 +87,7 @@ class Playing:
         changes: dict[str, object] = {}
         for name, value in parse_qsl(query.decode("latin-1"), max_num_fields=MAX_PARAMETERS):
             if name == "pace":
-                changes[name] = float(value)
+                changes[name] = _pace(value)
             elif name == "after":
                 changes[name] = int(value) if _is_count(value) or value == "0" else -1
             elif name in ("chunk", "fault"):
@@ -110,7 +115,12 @@ class Replay:
         if not recordings:
             raise ValueError("there is nothing to play")
         self._recordings = list(recordings)
-        self._named = {name: each for each in recordings for name in (each.name, each.name.rpartition(".")[0])}
+        # A whole name goes before one without its extension, and the first of several goes before the others.
+        backwards = self._recordings[::-1]
+        self._named = {each.name.rpartition(".")[0]: each for each in backwards} | {
+            each.name: each for each in backwards
+        }
+        self._named.pop("", None)  # a path that ends with a slash names none
         self._playing = playing or Playing()
         self._on_request = on_request
         self._turn = 0
@@ -160,13 +170,12 @@ def _failed(dialect: str, status: int) -> bytes:
 
 
 async def _played(recorded: Recording, playing: Playing) -> AsyncIterator[bytes]:
-    pieces = _pieces(recorded, playing.chunk)
-    after = len(pieces) if playing.fault is None else len(pieces) // 2 if playing.after is None else playing.after
+    pieces, after, events = _planned(recorded, playing)
     clock = asyncio.get_running_loop().time
     due = clock()
     for number, piece in enumerate(pieces):
         if number == after:
-            async for more in _fault(recorded, playing, number, piece):
+            async for more in _fault(recorded, playing, events, piece):
                 yield more
             if playing.fault != "garbage":
                 return
@@ -175,12 +184,25 @@ async def _played(recorded: Recording, playing: Playing) -> AsyncIterator[bytes]
             await asyncio.sleep(min(max(0.0, due - clock()), MAX_WAIT))
         yield piece
     if after >= len(pieces) and playing.fault is not None:
-        async for more in _fault(recorded, playing, len(pieces), b""):
+        async for more in _fault(recorded, playing, events, b""):
             yield more
 
 
-async def _fault(recorded: Recording, playing: Playing, number: int, piece: bytes) -> AsyncIterator[bytes]:
-    """What comes in the place of a piece, or before it."""
+def _planned(recorded: Recording, playing: Playing) -> tuple[Sequence[bytes], int, int]:
+    """The pieces, how many of them come before the fault, and how many whole events these are, where it comes between
+    two."""
+    pieces = _cut(recorded.pieces, playing.chunk)
+    after = len(pieces) if playing.fault is None else len(pieces) // 2 if playing.after is None else playing.after
+    if playing.fault not in BETWEEN:
+        return pieces, after, 0
+    ends = [0, *accumulate(map(len, recorded.pieces[: recorded.whole]))]
+    events = min(bisect_left(ends, sum(map(len, pieces[:after]))), len(ends) - 1)
+    before = _cut(recorded.pieces[:events], playing.chunk)
+    return [*before, *_cut(recorded.pieces[events:], playing.chunk)], len(before), events
+
+
+async def _fault(recorded: Recording, playing: Playing, events: int, piece: bytes) -> AsyncIterator[bytes]:
+    """What comes in the place of a piece, or before it, after so many events."""
     fault = playing.fault
     if fault == "cut":
         if len(piece) > 1:
@@ -192,16 +214,37 @@ async def _fault(recorded: Recording, playing: Playing, number: int, piece: byte
     elif fault == "garbage":
         yield GARBAGE
     elif fault == "error":
-        seq = recorded.seq_after(number) if playing.chunk == "event" else 0
-        yield error_event(recorded.dialect, "overloaded", MESSAGE, media_type=recorded.media_type, seq=seq)
+        yield _error(recorded, events)
 
 
-def _pieces(recorded: Recording, chunk: str) -> Sequence[bytes]:
+def _error(recorded: Recording, events: int) -> bytes:
+    """The error after so many events: an item, and the end, of the array that a stream of JSON is."""
+    media_type, pieces = recorded.media_type, recorded.pieces[:events]
+    seq = recorded.seq_after(events)
+    told = error_event(recorded.dialect, "overloaded", MESSAGE, media_type=media_type, seq=seq)
+    if media_type not in ("application/json", "application/x-ndjson"):
+        return told
+    is_array = recorded.pieces[0].removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+    is_ended = events == len(recorded.pieces) and pieces[-1].rstrip().endswith(b"]")
+    if is_array and not is_ended:
+        return (b"," if pieces else b"[") + told.rstrip() + b"]\n"
+    return b"\n" + told if pieces and not pieces[-1].endswith((b"\n", b"\r")) else told
+
+
+def _cut(events: Sequence[bytes], chunk: str) -> Sequence[bytes]:
+    """What is sent of these events, piece by piece."""
     if chunk == "event":
-        return recorded.pieces
-    body = b"".join(recorded.pieces)
+        return events
+    body = b"".join(events)
     size = max(1, len(body)) if chunk == "whole" else int(chunk)
     return [body[at : at + size] for at in range(0, len(body), size)]
+
+
+def _pace(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("pace is a number of pieces a second, or 0") from None
 
 
 def _is_count(text: str) -> bool:

@@ -50,6 +50,10 @@ class OpenAIWriter(VendorWriter):
         start = b"" if answer.head else self._role(answer)
         return start + answer.head + b'"content":' + quoted(text) + b'},"finish_reason":null}]}\n\n'
 
+    def _write_refusal(self, answer: Answer, text: str) -> bytes:
+        start = b"" if answer.head else self._role(answer)
+        return start + answer.head + b'"refusal":' + quoted(text) + b'},"finish_reason":null}]}\n\n'
+
     def _write_thought(self, answer: Answer, text: str) -> bytes:
         start = b"" if answer.head else self._role(answer)
         return start + answer.head + b'"reasoning_content":' + quoted(text) + b'},"finish_reason":null}]}\n\n'

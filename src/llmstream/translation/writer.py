@@ -9,12 +9,12 @@ from .._backend import ContentDelta, ContentStop, StreamEnd, StreamError, Stream
 from ..request.reading import read
 from ..rules import MAX_BLOCKS, MAX_INTEGER
 from ..transcoder.losses import CUT
-from ..transcoder.writer import CHOICE, CHOICE_REASONING, CHOICE_TEXT
+from ..transcoder.writer import CHOICE, CHOICE_TEXT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from .._backend import Event
 
@@ -25,6 +25,16 @@ PIECE = 2**20
 
 NOT_JSON = ("internal_error", "the arguments of a tool call are not what the format can carry")
 TOO_MANY = ("internal_error", "more answers than a stream can have")
+
+METADATA = frozenset(
+    (
+        *("logprobs", "logprobsResult", "top_tokens", "tokens", "moderations", "trace", "logs"),
+        *("signature", "thoughtSignature", "thought_signature"),
+        *("stop_reason", "stop_sequence", "stop_details", "finish_message", "container", "invocation_id"),
+        *("index", "choice"),
+    )
+)
+"""Extensions that say something of the answer and are no part of it. Any other that has no place is counted."""
 
 ORDER = {"content_filter": 4, "max_tokens": 3, "tool_use": 2, "end_turn": 0}
 """Which of the stop reasons of several blocks is that of the answer: the one that says most. Other words are at 1."""
@@ -78,8 +88,10 @@ class VendorWriter:
 
     A call whose arguments are no JSON (for Gemini: no JSON object) is left out, and the stream then ends with an error.
     The text for a custom tool is ``{"input": text}`` where the vendor has functions only.
-    ``left_out`` counts what has no place. Of extensions only the text and the reasoning of a transcoded stream's other
-    choices are written, as choices again. One writer belongs to one stream.
+    Of extensions the refusals are written, ``<dialect>:refusal`` (for OpenAI as such, for the others as text, with
+    their stop reason for it), the reasoning of a transcoded stream, ``<dialect>:reasoning``, and what its other choices
+    say, as choices again. ``left_out`` counts what has no place: events, and extensions that are a part of the answer,
+    such as citations, images and what the vendor's own tools did. One writer belongs to one stream.
     """
 
     __slots__ = (
@@ -151,10 +163,12 @@ class VendorWriter:
         if isinstance(event, ToolCall):
             return self._begin() + self._tool_call(event)
         if isinstance(event, ContentStop):
-            choice = self._choice(event)
-            answer = self._answer(event.index, choice)
+            given = event.extensions
+            answer = self._answer(event.index, self._choice(given))
             if answer is not None:
                 answer.stop(event.stop_reason or "")
+            if given:
+                self._count_lost(given)
         elif isinstance(event, Usage):
             self._usage = (event.input_tokens or 0, event.output_tokens or 0)
         elif isinstance(event, StreamError):
@@ -195,9 +209,10 @@ class VendorWriter:
             self.response_id = self.response_id or event.request_id or ""
         return self._write_start()
 
-    def _choice(self, event: ContentDelta | ContentStop) -> int:
-        """Which choice beside the answer an event of a transcoded stream belongs to; 0 where it does to the answer."""
-        choice = 0 if self.alternatives else event.extensions.get(CHOICE)
+    def _choice(self, given: dict[str, Any]) -> int:
+        """Which choice beside the answer an event of a transcoded stream belongs to, by its extensions; 0 where it does
+        to the answer."""
+        choice = 0 if self.alternatives else given.get(CHOICE)
         return choice if type(choice) is int and 0 < choice <= MAX_INTEGER else 0
 
     def _answer(self, index: int, choice: int = 0) -> Answer | None:
@@ -220,28 +235,46 @@ class VendorWriter:
 
     def _delta(self, event: ContentDelta) -> bytes:
         start = b"" if self.started else self._begin()
-        text, thought = event.text, event.reasoning
-        # Other choices have no text there: this is looked at for few events.
-        choice = 0 if text or thought else self._choice(event)
+        text, thought, given = event.text, event.reasoning, event.extensions
+        # Other choices have no text there.
+        choice = self._choice(given) if given and not (text or thought) else 0
         answer = self._answer(event.index, choice)
         if answer is None:
             self.left_out += 1
             return start
         self.block = event.index
-        if choice:
-            text, thought = self._said(event)
-        if not thought and len(text) <= PIECE:
+        refusal = ""
+        if given:
+            text, thought, refusal = self._said(given, choice, text, thought)
+        if not (thought or refusal) and len(text) <= PIECE:
             words = self._write_text(answer, text) if text else b""
             return start + words if start else words
         out = [start, *(self._write_thought(answer, piece) for piece in pieces(thought or ""))]
-        return b"".join([*out, *(self._write_text(answer, piece) for piece in pieces(text))])
+        out += [self._write_text(answer, piece) for piece in pieces(text)]
+        return b"".join([*out, *(self._write_refusal(answer, piece) for piece in pieces(refusal))])
 
-    def _said(self, event: ContentDelta) -> tuple[str, str]:
-        """The text and the reasoning of another choice, whose calls have no place."""
-        given = event.extensions
-        self.left_out += any(key.endswith(":tool_call") for key in given)
-        text, thought = given.get(CHOICE_TEXT), given.get(CHOICE_REASONING)
-        return text if isinstance(text, str) else "", thought if isinstance(thought, str) else ""
+    def _said(self, given: dict[str, Any], choice: int, text: str, thought: str | None) -> tuple[str, str | None, str]:
+        """Text, reasoning and refusal of a fragment with those that extensions hold; the rest of them is counted."""
+        refusal, rest = "", {}
+        for key, value in given.items():
+            name = key.partition(":")[2]
+            is_own = bool(choice) or not key.startswith("llmstream:")
+            if not isinstance(value, str) or not is_own:
+                rest[key] = value
+            elif name == "refusal":
+                refusal += value
+            elif name == "reasoning" and not thought:
+                thought = value
+            elif key == CHOICE_TEXT:
+                text = value
+            else:
+                rest[key] = value
+        self._count_lost(rest)
+        return text, thought, refusal
+
+    def _count_lost(self, given: dict[str, Any]) -> None:
+        """Counts those of the extensions that have no place and are a part of the answer."""
+        self.left_out += sum(bool(value) and key.partition(":")[2] not in METADATA for key, value in given.items())
 
     def _tool_call(self, event: ToolCall) -> bytes:
         # A call without a name is one still, as a Transcoder has it: whoever runs calls has no such tool.
@@ -303,6 +336,10 @@ class VendorWriter:
 
     def _write_thought(self, answer: Answer, text: str) -> bytes:
         raise NotImplementedError
+
+    def _write_refusal(self, answer: Answer, text: str) -> bytes:
+        answer.stop("content_filter")
+        return self._write_text(answer, text)
 
     def _write_call(self, answer: Answer, id: str, name: str, arguments: str) -> bytes:
         raise NotImplementedError

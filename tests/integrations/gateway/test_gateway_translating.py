@@ -260,6 +260,35 @@ class TestBothWays:
         (choice,) = response.json()["choices"]
         assert choice["message"]["content"] == "ab"
 
+    @pytest.mark.parametrize("vendor", UPSTREAMS[:3])
+    def test_a_refusal_is_a_whole_answer(self, gateway_module, replay, llmstream, client, vendor):
+        """From OpenAI's own stream, and for its clients from the standard stream that was made of one."""
+
+        def chunk(delta, reason=None):
+            choices = [{"index": 0, "delta": delta, "finish_reason": reason}]
+            return vendors.sse({"object": "chat.completion.chunk", "id": "r", "model": "m", "choices": choices})
+
+        words = ("I will ", "not.")
+        upstream, events = "openai", [*(chunk({"refusal": piece}) for piece in words), chunk({}, "stop")]
+        events.append(b"data: [DONE]\n\n")
+        if vendor == "openai":
+            transcoder = llmstream.Transcoder("openai", clock=lambda: 1.0)
+            upstream, events = "llm-stream", [transcoder.feed(b"".join(events)) + transcoder.close()]
+        with behind(gateway_module, {upstream: (replay(events), {})}) as here:
+            url = f"{here.url}{endpoint(vendor, stream=False)}"
+            value = client.post(url, headers=JSON, content=question(vendor, stream=False)).json()
+        if vendor == "openai":
+            (choice,) = value["choices"]
+            message = choice["message"]
+            assert (message["content"], message["refusal"], choice["finish_reason"]) == (None, "I will not.", "stop")
+        elif vendor == "anthropic":
+            assert value["content"] == [{"type": "text", "text": "I will not."}]
+            assert value["stop_reason"] == "refusal"
+        else:
+            (candidate,) = value["candidates"]
+            assert candidate["content"]["parts"] == [{"text": "I will not."}]
+            assert candidate["finishReason"] == "SAFETY"
+
 
 class TestRefused:
     """In the words of the client's vendor."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
+import json
 import os
 import re
 import signal
@@ -144,6 +146,156 @@ def test_error(replay, llmstream, standard, vendor):
     assert llmstream.parse(refused.content, dialect="auto").error.code == "rate_limited"
 
 
+def _events(llmstream, standard, kind):
+    """A recording in each framing: its events, each whole, what stands after all, and the dialect to read it in."""
+    if kind == "standard":
+        return standard, b"", "llm-stream"
+    if kind in vendors.VENDORS:
+        return vendors.VENDORS[kind](WORDS), b"", kind
+    if kind == "other line ends":
+        return [event.replace(b"\n", b"\r\n") for event in vendors.openai(WORDS)], b"", "openai"
+    if kind == "aws":
+        deltas = [{"contentBlockIndex": 0, "delta": {"text": word}} for word in WORDS]
+        frames = [vendors.aws(delta, "contentBlockDelta") for delta in deltas]
+        return [*frames, vendors.aws({"stopReason": "end_turn"}, "messageStop")], b"", "bedrock"
+    if kind == "lines":
+        deltas = [{"model": "m", "message": {"content": word}, "done": False} for word in WORDS]
+        end = {"model": "m", "message": {"content": ""}, "done": True, "done_reason": "stop"}
+        return [vendors.lines(each) for each in (*deltas, end)], b"", "ollama"
+    if kind == "array":
+        candidates = [{"candidates": [{"content": {"parts": [{"text": word}]}, "index": 0}]} for word in WORDS]
+        candidates[-1]["candidates"][0]["finishReason"] = "STOP"
+        values = [json.dumps(value, indent=2).encode() for value in candidates]
+        return [b"[" + values[0], *(b"\n,\r\n" + value for value in values[1:])], b"\n]\n", "gemini"
+    values = [vendors.compact({"text": word}).encode() for word in WORDS]
+    return [b"\0" + len(value).to_bytes(4, "big") + value for value in values], b"", "connect"
+
+
+def _told(kind):
+    """The error, as the documentation of each framing has it, where it depends on nothing else."""
+    message = "a fault that was asked for"
+    if kind == "aws":
+        return vendors.aws({"message": message}, "serviceUnavailableException", "exception")
+    end = vendors.compact({"error": {"code": "unavailable", "message": message}}).encode()
+    return b"\2" + len(end).to_bytes(4, "big") + end
+
+
+def played(application, query):
+    """All that is sent, without a socket."""
+    found = []
+
+    async def send(message):
+        found.append(message.get("body", b""))
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    scope = {"type": "http", "method": "GET", "path": "/v1/", "query_string": query.encode(), "headers": []}
+    asyncio.run(application(scope, receive, send))
+    return b"".join(found)
+
+
+KINDS = ["standard", *vendors.VENDORS, "other line ends", "aws", "lines", "array", "connect"]
+CHUNKS = ["event", "whole", "1", "7", "30", "300", "1000000"]
+AFTER = [None, 0, 1, 2, 3, 20, 10_000]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_an_error_comes_between_two_events(replay, llmstream, standard, kind, is_cut):
+    """Wherever the pieces end, also where the recording itself was cut within its last event."""
+    events, end, dialect = _events(llmstream, standard, kind)
+    application = replay([*events[:-1], events[-1][:-5]] if is_cut else [*events, end])
+    events = events[:-1] if is_cut else events
+    borders = [sum(map(len, events[:count])) for count in range(len(events) + 1)]
+    for chunk in CHUNKS:
+        for after in AFTER:
+            query = f"fault=error&chunk={chunk}" + ("" if after is None else f"&after={after}")
+            body = played(application, query)
+            if after is not None:
+                sent = after * int(chunk) if chunk.isdigit() else borders[-1] * after
+                sent = borders[min(after, len(events))] if chunk == "event" else min(sent, borders[-1])
+                count = sum(border < sent for border in borders)
+                assert body.startswith(b"".join(events[:count])), query
+                assert count == len(events) or not body.startswith(b"".join(events[: count + 1])), query
+            if kind in ("aws", "connect"):
+                told = _told(kind)
+                assert body.endswith(told), query
+                assert len(body) - len(told) in borders, query
+            is_over = body.startswith(b"".join(events)) and not is_cut
+            if kind == "connect" or (is_over and kind != "aws"):
+                continue  # nothing is read after the end of a stream
+            found = llmstream.parse(body, dialect=dialect)
+            assert found.error is not None, query
+            assert found.error.code == "overloaded", query
+            assert not found.violations or kind == "array", (query, found.violations)
+            if kind == "standard":
+                assert llmstream.check(body).ok, query
+                assert found.complete
+            if kind == "array":
+                assert list(json.loads(body)[-1]) == ["error"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS[:5], "lines"])
+def test_garbage_leaves_every_event_whole(replay, llmstream, standard, kind):
+    garbage = importlib.import_module("llmstream.integrations.replay").GARBAGE
+    events, end, dialect = _events(llmstream, standard, kind)
+    application = replay([*events, end])
+    borders = {sum(map(len, events[:count])) for count in range(len(events) + 1)}
+    for chunk in CHUNKS:
+        for after in AFTER:
+            query = f"fault=garbage&chunk={chunk}" + ("" if after is None else f"&after={after}")
+            before, found, rest = played(application, query).partition(garbage)
+            assert (found, before + rest) == (garbage, b"".join([*events, end])), query
+            assert len(before) in borders, query
+            if kind == "lines" and not before:
+                continue  # the first bytes tell the framing
+            assert llmstream.parse(before + found + rest, dialect=dialect).text == "".join(WORDS), query
+
+
+def test_values_of_an_array(llmstream):
+    recording = importlib.import_module("llmstream.integrations.recordings").recording
+    for body, pieces in (
+        (b'[{"a": [1, "]"]}\n,\n{"b": 2}\n]\n', [b'[{"a": [1, "]"]}', b'\n,\n{"b": 2}\n]\n']),
+        (b'\xef\xbb\xbf[{"a":1},{"b":2', [b'\xef\xbb\xbf[{"a":1}', b',{"b":2']),
+        (b'{\n "a": 1\n}\n', [b'{\n "a": 1\n}\n']),
+        (b"[]", [b"[]"]),
+        (b"[nonsense", [b"[nonsense"]),
+    ):
+        found = recording("x", body)
+        assert (found.media_type, list(found.pieces)) == ("application/json", pieces)
+
+
+@pytest.mark.parametrize("code", ["rate_limited", "overloaded", "context_length_exceeded", "internal_error", "other"])
+def test_errors_of_binary_framings(llmstream, code):
+    """As botocore and the Connect protocol name them."""
+    module = importlib.import_module("llmstream.integrations.in_band")
+    aws = {
+        "rate_limited": "throttlingException",
+        "overloaded": "serviceUnavailableException",
+        "context_length_exceeded": "validationException",
+    }.get(code, "internalServerException")
+    told = module.error_event("bedrock", code, "m\u00e9", media_type="application/vnd.amazon.eventstream")
+    assert told == vendors.aws({"message": "m\u00e9"}, aws, "exception")
+    connect = {
+        "rate_limited": "resource_exhausted",
+        "overloaded": "unavailable",
+        "context_length_exceeded": "invalid_argument",
+    }.get(code, "internal")
+    told = module.error_event("x", code, "m", media_type="application/connect+proto")
+    assert (told[0], int.from_bytes(told[1:5], "big")) == (2, len(told) - 5)
+    assert json.loads(told[5:]) == {"error": {"code": connect, "message": "m"}}
+
+
+def test_names_without_an_extension(llmstream):
+    """A path that names nothing plays the recordings in turn."""
+    recording = importlib.import_module("llmstream.integrations.recordings").recording
+    made = importlib.import_module("llmstream.integrations.replay").Replay
+    bodies = {name: b"data: %d\n\n" % number for number, name in enumerate(("a", "b", ".sse"))}
+    application = made([recording(name, body) for name, body in bodies.items()])
+    assert [played(application, "") for _ in range(4)] == [*bodies.values(), bodies["a"]]
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"\n", b"\r\r", b"{", b"[1,2]", b"\0\0\0\0\0", b"\xff" * 9, b"data: x", b"a\r\n\r\nb"]
 )
@@ -182,12 +334,65 @@ def command(*arguments):
     line = [sys.executable, "-m", "llmstream", "serve", "--port", "0", *arguments]
     process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
     try:
-        first = process.stderr.readline()
-        yield re.search(r"https?://[^/]+", first)[0], process
+        first = re.search(r"https?://[^/]+", process.stderr.readline())
+        yield first and first[0], process
     finally:
         process.kill()
         process.wait(WAIT)
         process.stderr.close()
+
+
+def test_recordings_of_one_name(llmstream, tmp_path, standard):
+    """Each has an address of its own, which plays it, whatever it is called and wherever it comes from."""
+    bodies = [b"data: %d\n\n" % number for number in range(7)]
+    names = ["a/x.sse", "b/x.sse", "c/x-2.sse", "d/x.sse", "a/x", "a/a name.sse", "a/y.sse"]
+    for name, body in zip(names, bodies, strict=True):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(body)
+    with command("--replay", *(str(tmp_path / name) for name in names)) as (address, process):
+        # The line of the first is taken already.
+        told = [f"{address}/x.sse", *(process.stderr.readline().split()[1] for _ in names[1:])]
+        assert len(set(told)) == len(names)
+        assert [httpx2.get(url, timeout=WAIT).content for url in told] == bodies
+        assert httpx2.get(f"{address}/y", timeout=WAIT).content == bodies[-1]
+
+
+def test_a_whole_name_goes_first(replay, llmstream):
+    recording = importlib.import_module("llmstream.integrations.recordings").recording
+    made = importlib.import_module("llmstream.integrations.replay").Replay
+    bodies = {
+        "a": b"data: 1\n\n",
+        "a.sse": b"data: 2\n\n",
+        "a.json": b"data: 3\n\n",
+        "b.c": b"data: 4\n\n",
+        "b.d": b"5\n\n",
+    }
+    for names in (list(bodies), list(bodies)[::-1]):
+        with served(made([recording(name, bodies[name]) for name in names])) as port:
+            for name, body in bodies.items():
+                _, *found = chunks_of(port, f"/{name}")
+                assert b"".join(found) == body
+            _, *found = chunks_of(port, "/b")
+            assert b"".join(found) == bodies[next(name for name in names if name.startswith("b."))]
+
+
+@pytest.mark.parametrize("query", ["pace=x", "pace=", "pace=nan", "pace=-1", "chunk=x", "after=x", "fault=x"])
+def test_a_parameter_that_cannot_be_says_so(replay, standard, query):
+    name = query.partition("=")[0]
+    with served(replay(standard)) as port:
+        refused = httpx2.get(f"http://127.0.0.1:{port}/?{query}", timeout=WAIT)
+        if query != "pace=":  # which the query string leaves out
+            assert refused.status_code == 400
+            assert refused.text.startswith(f"{name} is ")
+        assert "float" not in refused.text
+
+
+def test_what_the_command_says_at_first(llmstream, tmp_path, capsys):
+    one = tmp_path / "one.sse"
+    one.write_bytes(b"data: x\n\n")
+    with command("--replay", str(one), "--after", "1") as (address, process):
+        assert re.fullmatch(r"llmstream: http://\S+/one.sse  auto, 1 event\n", process.stderr.readline())
+        assert address is None
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
@@ -219,6 +424,9 @@ def test_the_command_with_a_certificate(llmstream, tmp_path, standard, certifica
 def test_the_command_says_what_is_wrong(llmstream, tmp_path, capsys):
     file = tmp_path / "answer.sse"
     file.write_bytes(b"data: x\n\n")
+    empty, pem = tmp_path / "empty.sse", tmp_path / "p.pem"
+    empty.write_bytes(b"")
+    pem.write_bytes(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for arguments, words in (
@@ -228,10 +436,16 @@ def test_the_command_says_what_is_wrong(llmstream, tmp_path, capsys):
             (["--replay", str(file), "--key", str(file)], "go together"),
             (["--replay", str(file), "--port", port], "cannot listen"),
             (["--replay", str(file), "--port", "0", "--key", str(file), "--certificate", str(file)], "cannot serve"),
+            (["--replay", str(empty)], "empty.sse: it is empty"),
+            (["--replay", str(file), "--key", str(empty), "--certificate", str(pem)], "empty.sse: there is no PEM"),
+            (["--replay", str(file), "--key", str(pem), "--certificate", str(pem)], "p.pem: they are no certificate"),
             ([], "--replay"),
         ):
             assert main("serve", *arguments) == 2
-            assert words in capsys.readouterr().err
+            shown = capsys.readouterr().err
+            assert words in shown
+            assert "https://" not in shown
+            assert shown.count("ddress") <= 1
 
 
 def test_the_command_bounds_what_it_holds(llmstream, tmp_path, capsys, monkeypatch):

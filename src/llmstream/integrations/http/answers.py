@@ -85,12 +85,13 @@ class Folder:
                 continue  # a client that asked for one answer gets one
             choice = self._answer["choices"][0]
             choice["finish_reason"] = found["finish_reason"]
-            for name in ("content", "reasoning_content"):
+            for name in ("content", "refusal", "reasoning_content"):
                 if found["delta"].get(name):
                     self._add(found["delta"][name], "choices", 0, "message", name)
             for call in found["delta"].get("tool_calls", ()):
                 self._openai_call(choice["message"].setdefault("tool_calls", []), call)
-            if found["finish_reason"] is not None and not choice["message"].get("tool_calls"):
+            is_told = choice["message"].get("tool_calls") or ("choices", 0, "message", "refusal") in self._strands
+            if found["finish_reason"] is not None and not is_told:
                 self._add("", "choices", 0, "message", "content")  # an empty answer is "", and not null
 
     def _openai_call(self, calls: list[dict[str, Any]], call: dict[str, Any]) -> None:
