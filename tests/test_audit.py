@@ -238,6 +238,41 @@ def test_redaction_that_fails_lets_nothing_out(llmstream, redact):
     assert SECRET.encode() not in record.to_json()
 
 
+def test_redaction_to_other_types_lets_nothing_out(llmstream):
+    """Of each field: JSON would spell some of them, which no column and no reader of records takes."""
+    from dataclasses import fields, replace
+
+    package: Any = import_module("llmstream.audit")
+    others: list[Any] = [5, 2**63, -(2**63) - 1, True, 1.5, "words", b"bytes", [], {}, (1,), ((1,),), ((1, 2, 3),)]
+    others += [
+        datetime(2026, 1, 1, tzinfo=UTC).date(),
+        (package.Stop(0, "end", 5),),
+        (package.Stop(0, "end", None),),
+        object(),
+    ]
+    fitting: dict[str, Any] = {
+        "bytes | None": [b"bytes"],
+        "bytes": [b"bytes"],
+        "str | None": ["words"],
+        "str": ["words"],
+        "int | None": [5],
+        "int": [5],
+        "bool": [True],
+        "tuple[Stop, ...]": [(package.Stop(0, "end", None),)],
+    }
+    whole = audit(answer())
+    for field in fields(whole):
+        for value in others:
+            record = audit(answer(), redact=lambda made, to=(field.name, value): replace(made, **{to[0]: to[1]}))
+            fits = any(type(value) is type(other) and value == other for other in fitting.get(str(field.type), []))
+            if fits:
+                assert getattr(record, field.name) == value
+            else:
+                assert record.fault is not None, (field.name, value)
+                assert record.fault.startswith("redaction failed: "), (field.name, value)
+                assert SECRET.encode() not in record.to_json()
+
+
 # --------------------------------------------------------------------------------------------------
 # There is a record in any case
 

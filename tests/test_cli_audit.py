@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import json
 import lzma
 import os
+import signal
 import subprocess
 import sys
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
 
-from commands import main, process, terminal
-from streams import BODY, CUT, FAILED, GAP
+from commands import COMMAND, main, process, shell, terminal
+from streams import BODY, CUT, EVENTS, FAILED, GAP, delta
 
 CHAINED = ("record_sha256", "position", "chain_sha256", "seal")
 
@@ -73,6 +76,55 @@ def test_what_is_written_is_no_input(llmstream, folder):
         assert main("audit", str(folder), "-o", str(output), "--jobs", "1") == 0
         assert len(records(output)) == 3
     assert sorted(path.name for path in folder.iterdir()) == ["a.sse", "b.sse", "deeper", "out.jsonl"]
+
+
+def names_of(file: Path) -> list[Path]:
+    """Other names of the same file."""
+    link, hard = file.parent / "link.jsonl", file.parent / "hard.jsonl"
+    link.symlink_to(file)
+    hard.hardlink_to(file)
+    return [file, link, hard, file.parent / "deeper" / ".." / file.name, Path(os.path.relpath(file))]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a symbolic link needs a privilege there")
+def test_an_output_is_no_input_by_any_of_its_names(llmstream, folder, capsys):
+    """A record that replaces its stream would be the loss of it: named, in a folder, found by a glob, or as the key."""
+    names = names_of(folder / "a.sse")
+    before = {path.name: path.read_bytes() for path in folder.glob("*.*")}
+    for given in (*map(str, names), str(folder), str(folder / "*")):
+        for output in map(str, names):
+            assert main("audit", given, "-o", output, "--format", "jsonl", "--jobs", "1") == 2, (given, output)
+            assert "this input is also the output" in capsys.readouterr().err
+    arguments = ("audit", str(folder / "b.sse"), "-o", str(names[1]), "--key", str(names[0]))
+    assert main(*arguments) == 2
+    assert {path.name: path.read_bytes() for path in folder.glob("*.*")} == before
+
+
+def test_records_are_not_their_own_input(llmstream, folder, capsys):
+    output = folder / "out.jsonl"
+    for _ in range(2):
+        assert main("audit", str(folder), "-o", str(output), "--jobs", "1") == 0
+    before = output.read_bytes()
+    assert main("audit", str(output), "-o", str(output)) == 2
+    assert output.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_read_is_told_once(llmstream, folder, capsys, monkeypatch):
+    output = folder.parent / "out.jsonl"
+    output.write_text("this is no record, so the folders are searched for it first")
+    walk, lost = os.walk, OSError(13, "Permission denied", "lost")
+    monkeypatch.setattr(os, "walk", lambda top, onerror: [onerror(lost), *walk(top)][1:])
+    assert main("audit", str(folder), "-o", str(output), "--jobs", "1") == 2
+    assert capsys.readouterr().err.count(": Permission denied") == 1
+    assert len(records(output)) == 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+def test_standard_output_in_a_file_that_is_an_input(llmstream, folder):
+    assert shell(f"$LLMSTREAM audit {folder} --jobs 1 >{folder}/out.jsonl").returncode == 0
+    assert len(records(folder / "out.jsonl")) == 3
+    done = shell(f"$LLMSTREAM audit {folder}/a.sse >>{folder}/a.sse")
+    assert (done.returncode, (folder / "a.sse").read_bytes()) == (2, BODY)
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
@@ -153,7 +205,16 @@ def test_what_cannot_be_read(llmstream, folder, capsys):
         ([".", "--redact", "json:__name__"], "--redact json:__name__: it cannot be called"),
         ([".", "--key", "none"], "none: No such file or directory"),
         ([".", "--seal", "00"], "--seal is for --verify"),
-        ([".", "--verify", "--seal", "x"], "is not hexadecimal"),
+        ([".", "--verify", "--seal", "x"], "--seal takes the 64 hexadecimal digits of a seal: 'x'"),
+        ([".", "--verify", "--seal", "abc"], "--seal takes the 64 hexadecimal digits of a seal: 'abc'"),
+        ([".", "--verify", "--seal", "00" * 33], "--seal takes the 64 hexadecimal digits of a seal"),
+        ([".", "--verify", "--seal", ""], "--seal takes the 64 hexadecimal digits of a seal: ''"),
+        (["-", "--verify"], "standard input cannot be verified: --verify takes files"),
+        ([".", "--redact", "foo"], "--redact takes MODULE:FUNCTION: 'foo' is not that"),
+        ([".", "--redact", "foo:"], "--redact takes MODULE:FUNCTION: 'foo:' is not that"),
+        ([".", "--redact", ":foo"], "--redact takes MODULE:FUNCTION: ':foo' is not that"),
+        ([".", "--redact", "foo.py:f g"], "--redact takes MODULE:FUNCTION: 'foo.py:f g' is not that"),
+        ([".", "--redact", ""], "--redact takes MODULE:FUNCTION: '' is not that"),
         ([".", "--jobs", "0"], "is no number from 1 to 61"),
         (["none", "--verify"], "none: No such file or directory"),
         ([], "the following arguments are required"),
@@ -257,6 +318,144 @@ def test_a_process_that_dies(llmstream, folder, monkeypatch, capsys):
     assert not output.exists()
 
 
+posix = pytest.mark.skipif(os.name != "posix", reason="needs signals of POSIX")
+
+HOOKS = """
+import time
+def redact(record):
+    if record.stream_id.endswith("last"):
+        open("waiting", "w").close()
+        time.sleep(600)
+    return record
+"""
+
+
+def dies_while_it_tells(record: Any) -> Any:
+    """What a kill at the worst moment leaves: the first half of a message."""
+    connection: Any = import_module("multiprocessing.connection").Connection
+
+    def half(self: Any, message: bytes, *_: Any) -> None:
+        os.write(self.fileno(), bytes(message)[: len(message) // 2])
+        os._exit(3)
+
+    connection._send = half
+    return record
+
+
+@posix
+def test_a_process_that_dies_while_it_tells(llmstream, folder, monkeypatch, capsys):
+    pool: Any = import_module("llmstream.cli.auditing.pool")
+    monkeypatch.setattr(pool, "TASK_FILES", 1)
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    output = folder.parent / "out.jsonl"
+    hook = "test_cli_audit:dies_while_it_tells"
+    assert main("audit", str(folder), "-o", str(output), "--jobs", "2", "--redact", hook) == 2
+    assert "a process that was reading has died" in capsys.readouterr().err
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["in"]
+
+
+def running(folder: Path, jobs: str, *, waiting: bool) -> Any:
+    """The command over streams, the last of which takes for ever: a group of processes of its own, under way."""
+    (folder.parent / "hooks.py").write_text(HOOKS)
+    large = EVENTS[0] + b"".join(delta(seq, "words " * 300_000) for seq in range(1, 11))
+    for number in range(3):
+        (folder / f"n{number}").write_bytes(large)  # a task each, with a result that no pipe holds
+    (folder / "z-last").write_bytes(BODY)
+    arguments = ("audit", "in", "-o", "out.jsonl", "--redact", "hooks:redact", "--jobs", jobs)
+    command = subprocess.Popen(
+        [*COMMAND, *arguments], cwd=folder.parent, stdout=-1, stderr=subprocess.PIPE, start_new_session=True
+    )
+    sign = "waiting" if waiting else "out.jsonl.*.part"
+    while not list(folder.parent.glob(sign)):
+        assert command.poll() is None
+        sleep(0.01)
+    return command
+
+
+def ended(command: Any) -> tuple[int, bytes]:
+    """Its exit status and words, once nobody holds its standard error: neither it nor a process that it started."""
+    try:
+        _, words = command.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(command.pid, signal.SIGKILL)
+    return command.returncode, words
+
+
+@posix
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("to_all", [False, True], ids=["to it", "to all"])
+@pytest.mark.parametrize(("jobs", "waiting"), [("1", True), ("2", False)])
+def test_a_signal_leaves_nothing_over(llmstream, folder, name, to_all, jobs, waiting):
+    """A terminal and a supervisor signal all processes, ``kill`` one: at the start, and when results have come."""
+    number = getattr(signal, name)
+    command = running(folder, jobs, waiting=waiting)
+    (os.killpg if to_all else os.kill)(command.pid, number)
+    assert ended(command) == (128 + number, b"")
+    assert not list(folder.parent.glob("out*"))
+
+
+@posix
+@pytest.mark.parametrize("waiting", [True, False])
+def test_a_kill_leaves_no_process(llmstream, folder, waiting):
+    command = running(folder, "2", waiting=waiting)
+    command.kill()
+    assert ended(command) == (-signal.SIGKILL, b"")
+
+
+@posix
+def test_a_signal_that_is_ignored(llmstream, folder):
+    """As by ``nohup``."""
+    line = f"trap '' HUP; $LLMSTREAM audit {folder} -o {folder}/out.jsonl --jobs 1 --redact hangs_up:redact"
+    (folder.parent / "hangs_up.py").write_text(
+        "import os, signal\ndef redact(record):\n    os.kill(os.getpid(), signal.SIGHUP)\n    return record\n"
+    )
+    assert shell(line, PYTHONPATH=os.pathsep.join([str(folder.parent), *sys.path])).returncode == 0
+
+
+def test_handlers_are_as_before(llmstream, folder):
+    before = [signal.getsignal(number) for number in signal.valid_signals()]
+    assert audited(folder)
+    assert [signal.getsignal(number) for number in signal.valid_signals()] == before
+
+
+def test_what_a_killed_run_left_is_no_input(llmstream, folder, capsys):
+    """By the name of this output; of others by what is in it, since a stream may be called like that."""
+    assert main("audit", str(folder), "-o", str(folder / "other.jsonl"), "--jobs", "1") == 0
+    line = (folder / "other.jsonl").read_bytes()
+    (folder / "other.jsonl").rename(folder / "other.jsonl.77.part")
+    (folder / "deeper" / "table.parquet.1.part").write_bytes(b"PAR1" + bytes(9))
+    (folder / "out.jsonl.123.part").write_bytes(line[:40])
+    (folder / "out.jsonl.124.part").write_bytes(BODY)
+    for name in ("e.1.part", "e.part", "out.jsonl.x.part"):
+        (folder / name).write_bytes(BODY)
+    found = ["a.sse", "b.sse", "e.1.part", "e.part", "out.jsonl.x.part", "c.sse"]
+    for given in (folder, folder / "**" / "*"):
+        assert main("audit", str(given), "-o", str(folder / "out.jsonl"), "--jobs", "1") == 0
+        names = [Path(record["stream_id"]).name for record in records(folder / "out.jsonl")]
+        assert sorted(names) == sorted(found)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links and pipes")
+@pytest.mark.parametrize("glob", [False, True])
+def test_what_a_walk_leaves_out_is_told_once(llmstream, folder, capsys, glob):
+    (folder / "c").symlink_to(folder / "nothing")
+    (folder / "d").symlink_to(folder / "d")
+    os.mkfifo(folder / "e")
+    (folder / "f").symlink_to(folder / "a.sse")  # a file like any other
+    count, names = 3, ["a.sse", "b.sse", "f"]
+    if not glob:
+        (folder / "deeper" / "up").symlink_to(folder)
+        count, names = 4, [*names, "c.sse"]
+    given = str(folder / "*") if glob else str(folder)
+    output = folder.parent / "out.jsonl"
+    assert main("audit", given, "-o", str(output), "--jobs", "1") == 0
+    assert [Path(record["stream_id"]).name for record in records(output)] == names
+    told = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+    words = f"{count} left out (links to nothing or to a folder, or no files), the first of them {folder / 'c'}"
+    assert told == [f"llmstream: {words}"]
+
+
 # --------------------------------------------------------------------------------------------------
 # Verification
 
@@ -283,6 +482,19 @@ def test_verify(llmstream, folder, capsys):
         output.write_bytes(b"".join(changed))
         assert main("audit", "--verify", str(output)) == 1
     assert main("audit", "--verify", str(folder / "none"), str(output)) == 2
+
+
+def test_one_and_several(llmstream, folder, capsys):
+    output = folder.parent / "out.jsonl"
+    (folder / "tiny").write_bytes(b"x")
+    for paths, words, verified in (
+        (["tiny"], "1 record of 1 byte, ", "1 record as it was written, "),
+        (["tiny", "tiny"], "2 records of 2 bytes, ", "2 records as they were written, "),
+    ):
+        assert main("audit", *(str(folder / path) for path in paths), "-o", str(output)) == 0
+        assert capsys.readouterr().err.startswith(f"llmstream: {words}sealed: ")
+        assert main("audit", "--verify", str(output)) == 0
+        assert capsys.readouterr().out.startswith(f"{output}: {verified}sealed: ")
 
 
 def test_verify_with_a_key(llmstream, folder):

@@ -10,6 +10,7 @@ from .._backend import ContentStop, Parser, StreamEnd, StreamError, StreamStart,
 from .._version import __version__
 from ..observer import MAX_TOOL_CALLS, _vendor_word, _word
 from ..source import chunks
+from .declared import is_like
 from .record import AuditedToolCall, AuditedViolation, AuditRecord, Stop
 
 TYPE_CHECKING = False
@@ -278,6 +279,8 @@ class Auditor:
             return record
         try:
             redacted = self._redact(record)
+            if not is_like(redacted, record):
+                raise TypeError("a redaction returns a record, of the types that its fields declare")
             redacted.to_json()
         except Exception as error:  # noqa: BLE001 (whatever it is, nothing goes out unredacted)
             return replace(record.without_content(), fault=f"redaction failed: {type(error).__name__}")

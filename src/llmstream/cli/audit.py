@@ -5,22 +5,26 @@ sealed, so that --verify finds any that was removed, changed, reordered or cut."
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from .auditing import outputs, verifying
+from .auditing.endings import Ended, endings_raised
 from .auditing.inputs import Paths
 from .auditing.pool import Result, read_all
 from .auditing.work import CONTEXT, Job, find_redaction
 from .options import Unusable, make_parser
 from .progress import Progress
-from .terminal import say
+from .terminal import counted, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 HELP = "write a sealed record for each of many streams, or verify such records"
+COMMON = ("dialect", "max_event_size")
 
 MAX_TOLD = 20
 """Inputs that could not be read: so many are told one by one."""
@@ -53,25 +57,35 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="exit status 1 where a stream is cut or at fault")
     parser.add_argument("--key", metavar="FILE", help="a secret for the seal; the same for --verify")
     parser.add_argument("--verify", action="store_true", help="PATHs are records: are they as they were written?")
-    parser.add_argument("--seal", metavar="HEX", type=_bytes, help="with --verify: the seal that was noted elsewhere")
+    parser.add_argument("--seal", metavar="HEX", help="with --verify: the seal that was noted elsewhere")
 
 
 def run(found: argparse.Namespace) -> int:
     """The command; returns its exit status: 0 where every input was read, whatever was in it, else 2; with ``--verify``
-    1 where records are not those that were written."""
+    1 where records are not those that were written; 128 and the number of the signal that ended it."""
+    try:
+        with endings_raised():
+            return _run(found)
+    except Ended as ended:
+        return 128 + ended.number
+
+
+def _run(found: argparse.Namespace) -> int:
     key = _key(found.key)
     if found.verify:
-        return verifying.run(found.paths, key, found.seal)
+        return verifying.run(found.paths, key, None if found.seal is None else _seal(found.seal))
     if found.seal is not None:
         raise Unusable("--seal is for --verify")
     job = _job(found)
-    paths = Paths(found.paths, found.output)
+    paths = Paths(found.paths, found.output, [] if found.key is None else [found.key])
     with outputs.opened(found.output, job.format, key) as output, Progress(paths) as progress:
-        tally = _write(read_all(paths, job, found.jobs or _cores()), output, paths, progress)
+        with contextlib.closing(read_all(paths, job, found.jobs or _cores())) as results:
+            tally = _write(results, output, paths, progress)
         if not output.count:
             raise Unusable("there is nothing to read")
         output.end()
-    say(f"{output.count} records of {paths.position} bytes, sealed: {output.seal.hex()}")
+    records, size = counted(output.count, "record"), counted(paths.position, "byte")
+    say(f"{records} of {size}, sealed: {output.seal.hex()}")
     if tally.faults > MAX_TOLD:
         say(f"{tally.faults} inputs were not read to their end; their records tell why")
     if tally.faults or paths.missing:
@@ -146,8 +160,11 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _bytes(text: str) -> bytes:
+def _seal(text: str) -> bytes:
     try:
-        return bytes.fromhex(text)
+        seal = bytes.fromhex(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not hexadecimal") from None
+        seal = b""
+    if len(seal) != sha256().digest_size:
+        raise Unusable(f"--seal takes the 64 hexadecimal digits of a seal: {text!r} is not that")
+    return seal

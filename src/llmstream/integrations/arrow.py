@@ -7,10 +7,12 @@ bodies in, records out, one row for each.
 from __future__ import annotations
 
 from importlib import import_module
+from os import PathLike
 
 from ..audit import AuditedToolCall, AuditedViolation, Auditor, AuditRecord, Chain, Link, Stop
 from ..audit.reading import CHUNK_SIZE, CONTEXT, DEFAULT_MAX_CONTENT_SIZE
 from ..audit.record import NAMES
+from .parquet_footer import shortcut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,10 +99,13 @@ def parse_batches(
     """Record batches of captured streams to batches of ``AUDIT_SCHEMA``, row by row in the same order.
 
     A row is one whole stream: its bytes in the column ``body`` (binary or string), what it is called in the column
-    ``stream_id`` (of any type, or missing), and what else is known of it in columns ``provider``, ``endpoint``,
-    ``user_id``, ``session_id``, ``started_at``, ``first_token_at`` and ``ended_at``. Bodies are read where they lie.
-    The keywords are those of ``audit``. No row stops the work: ``complete``, ``violations`` and ``fault`` tell which
-    are bad, and a row without a body is one of them. A large batch may come out as several.
+    ``stream_id`` (of any type, bytes as UTF-8; or missing), and what else is known of it in columns ``provider``,
+    ``endpoint``, ``user_id``, ``session_id``, ``started_at``, ``first_token_at`` and ``ended_at`` (whole microseconds;
+    what is less is dropped). Bodies are read where they lie. The keywords are those of ``audit``.
+
+    No row stops the work: ``complete``, ``violations`` and ``fault`` tell which are bad. A row without a body is one of
+    them, and so is one with a value that is no text or no time, which becomes null. A large batch may come out as
+    several.
 
     Raises KeyError where there is no such column and TypeError where its values are no bytes.
     """
@@ -108,8 +113,10 @@ def parse_batches(
         records: list[AuditRecord] = []
         held = 0
         for row in _rows(batch, body, stream_id):
+            unreadable = [name for name, value in row.items() if value is _UNREADABLE]
+            row.update(dict.fromkeys(unreadable))
             auditor = Auditor(
-                row.pop("stream_id"),
+                row["stream_id"] or "",
                 dialect=dialect,
                 content=content,
                 max_content_size=max_content_size,
@@ -118,7 +125,7 @@ def parse_batches(
                 max_event_size=max_event_size,
                 **{name: row[name] for name in CONTEXT if name in row},
             )
-            record = _read(auditor, row["body"])
+            record = _read(auditor, row["body"], unreadable)
             records.append(record)
             held += len(record.text or "") + sum(len(call.arguments or "") for call in record.tool_calls)
             if held >= MAX_BATCH_SIZE:
@@ -139,31 +146,34 @@ def parse_table(table: Table, **options: Any) -> Table:
     return pa.Table.from_batches(parse_batches(table.to_batches(), **options), AUDIT_SCHEMA)
 
 
-def _read(auditor: Auditor, body: Any) -> AuditRecord:
+def _read(auditor: Auditor, body: Any, unreadable: list[str]) -> AuditRecord:
     if body is None:
         auditor.fail("there is no body")
         return auditor.close()
     view = memoryview(body)
     for at in range(0, len(view), CHUNK_SIZE):
         auditor.feed(view[at : at + CHUNK_SIZE])
+    if unreadable:
+        auditor.fail(f"no text or time that can be read: {', '.join(unreadable)}")
     return auditor.close()
 
 
 def _rows(batch: RecordBatch, body: str, stream_id: str) -> Iterator[dict[str, Any]]:
-    bodies: Any = batch.column(body)
-    if not any(check(bodies.type) for check in _BYTES):
+    bodies = _plain(batch.column(body))
+    is_dictionary = pa.types.is_dictionary(bodies.type)
+    kind: Any = bodies.type.value_type if is_dictionary else bodies.type
+    if not any(check(kind) for check in _BYTES):
         raise TypeError(f"column {body!r} must be of bytes, not {bodies.type}")
     names: Any = batch.schema.names
-    ids = _texts(batch.column(stream_id)) if stream_id in names else [""] * len(bodies)
+    ids = _texts(batch.column(stream_id)) if stream_id in names else [None] * len(bodies)
     context: dict[str, list[Any]] = {}
     for name in CONTEXT:
         if name in names:
-            column: Any = batch.column(name)
-            context[name] = column.cast(_TIME).to_pylist() if name.endswith("_at") else _texts(column)
+            context[name] = (_times if name.endswith("_at") else _texts)(batch.column(name))
     for at, scalar in enumerate(bodies):
-        row: dict[str, Any] = {name: values[at] for name, values in context.items()}
-        row["stream_id"] = ids[at] or ""
-        row["body"] = scalar.as_buffer()
+        row: dict[str, Any] = {"stream_id": ids[at], **{name: values[at] for name, values in context.items()}}
+        found: Any = scalar.value if is_dictionary else scalar
+        row["body"] = None if found is None else found.as_buffer()
         yield row
 
 
@@ -173,11 +183,53 @@ _BYTES: tuple[Callable[[Any], bool], ...] = (
     pa.types.is_fixed_size_binary,
     pa.types.is_string,
     pa.types.is_large_string,
+    *(getattr(pa.types, name) for name in ("is_binary_view", "is_string_view") if hasattr(pa.types, name)),
 )
 
+_UNREADABLE: Any = object()
+"""What stands for a value of which nothing can be made."""
 
-def _texts(column: Any) -> list[str | None]:
-    return [None if value is None else str(value) for value in column.to_pylist()]
+
+def _plain(column: Any) -> Any:
+    """What an extension type stores; bytes where every value is null, so that no writer saw which type they have."""
+    while isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
+    return column.cast(pa.large_binary()) if pa.types.is_null(column.type) else column
+
+
+def _texts(column: Any) -> list[Any]:
+    try:
+        return [_text(value) for value in column.to_pylist()]
+    except Exception:  # noqa: BLE001 (one of the values: which, each has to show for itself)
+        return [_or_unreadable(lambda scalar: _text(scalar.as_py()), scalar) for scalar in column]
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode()
+    return None if value is None else str(value)
+
+
+def _times(column: Any) -> list[Any]:
+    column = _plain(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    try:
+        found: list[Any] = column.cast(_TIME).to_pylist()
+    except Exception:  # noqa: BLE001 (as above)
+        return [_or_unreadable(lambda scalar: scalar.cast(_TIME).as_py(), scalar) for scalar in column]
+    return found
+
+
+def _or_unreadable(read: Callable[[Any], Any], scalar: Any) -> Any:
+    if not scalar.is_valid:
+        return None
+    try:
+        return read(scalar)
+    except Exception:  # noqa: BLE001 (whatever is wrong with it: no row stops the work)
+        return _UNREADABLE
 
 
 # --------------------------------------------------------------------------------------------------
@@ -248,13 +300,15 @@ def _links(batch: RecordBatch, chain: Chain, *, last: bool) -> list[Link]:
 
 
 class ParquetAudit:
-    """Writes batches of ``FILE_SCHEMA`` to a Parquet file, in groups of a size that readers like."""
+    """Writes batches of ``FILE_SCHEMA`` to a Parquet file, in groups of a size that readers like, without statistics:
+    ``read_parquet`` says why."""
 
     ROWS = 20_000
     SIZE = 64 * 2**20
 
     def __init__(self, file: Any) -> None:
-        self._writer = pq.ParquetWriter(file, FILE_SCHEMA, compression="zstd")
+        # Readers leave out rows by what statistics say, which no digest covers.
+        self._writer = pq.ParquetWriter(file, FILE_SCHEMA, compression="zstd", write_statistics=False)
         self._batches: list[Any] = []
         self._rows = self._size = 0
 
@@ -279,17 +333,37 @@ class ParquetAudit:
 
 
 def read_parquet(file: Any) -> Iterator[tuple[AuditRecord, Link]]:
-    """The records and links of a Parquet file, in their order. Raises ValueError where it is none, or is damaged."""
+    """The records and links of a Parquet file, in their order.
+
+    Raises ValueError where it is none, or is damaged, or has what readers leave out rows by without having read them
+    (statistics, page indexes, Bloom filters, an order of its rows): no digest covers that, so that a change of it hides
+    records that are still there.
+    """
     try:
-        found = pq.ParquetFile(file)
-        if found.schema_arrow.equals(FILE_SCHEMA):
-            for batch in found.iter_batches(batch_size=512):
-                yield from _records(batch)
-            return
-        fault = "its columns are others"
+        beside = _beside(file)
+        if beside is None:
+            found = pq.ParquetFile(file)
+            if found.schema_arrow.equals(FILE_SCHEMA):
+                for batch in found.iter_batches(batch_size=512):
+                    yield from _records(batch)
+                return
+            fault = "its columns are others"
+        else:
+            fault = f"it has {beside}, which can hide records from a filter"
     except Exception as error:  # noqa: BLE001 (damage shows in many ways, and their words may quote a text)
         fault = type(error).__name__
     raise ValueError(f"no Parquet file of an audit, or a damaged one: {fault}")
+
+
+def _beside(file: Any) -> str | None:
+    if isinstance(file, str | PathLike):
+        with open(file, "rb") as opened:
+            return shortcut(opened)
+    at = file.tell()
+    try:
+        return shortcut(file)
+    finally:
+        file.seek(at)
 
 
 def _records(batch: RecordBatch) -> Iterator[tuple[AuditRecord, Link]]:

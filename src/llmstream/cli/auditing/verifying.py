@@ -6,7 +6,7 @@ from importlib import import_module
 
 from ...audit import Verifier
 from ..options import Unusable
-from ..terminal import say, write
+from ..terminal import counted, say, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +33,15 @@ def run(names: list[str], key: bytes | None, seal: bytes | None) -> int:
             say(f"{name}: {error}")
             worst = max(worst, 1)
         else:
-            write(f"{name}: {verifier.count} records as they were written, sealed: {(verifier.seal or b'').hex()}\n")
+            records, last = counted(verifier.count, "record"), (verifier.seal or b"").hex()
+            they = "it was" if verifier.count == 1 else "they were"
+            write(f"{name}: {records} as {they} written, sealed: {last}\n")
     return worst
 
 
 def _read(name: str, verifier: Verifier) -> None:
+    if name == "-":
+        raise Unusable("standard input cannot be verified: --verify takes files")
     try:
         file: Any = open(name, "rb")  # noqa: SIM115 (closed below)
     except (OSError, ValueError) as error:

@@ -121,6 +121,8 @@ def _name(path: str) -> str:
 def find_redaction(name: str) -> Redaction:
     """The function that ``MODULE:FUNCTION`` names; raises Unusable where there is none."""
     module, _, function = name.partition(":")
+    if not all(part.isidentifier() for path in (module, function) for part in path.split(".")):
+        raise Unusable(f"--redact takes MODULE:FUNCTION: {name!r} is not that")
     try:
         found: Any = import_module(module)
         for part in function.split("."):
