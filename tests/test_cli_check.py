@@ -105,7 +105,7 @@ def test_a_request_alone_and_with_its_response(llmstream: Any, capsys: Any, file
     assert capsys.readouterr().out == "conforms: 0 events, 0 errors, 0 warnings\n"
     bad = file({**REQUEST, "version": "2.0"}, "bad.json")
     assert main("check", "--request", bad) == 1
-    assert capsys.readouterr().out.startswith("request version: error R4.2-2: ")
+    assert capsys.readouterr().out.startswith("request, member `version`: error R4.2-2: ")
     body = start() + tool_call(1, name="other") + stop(2, 0, "tool_use") + usage(3) + end(4, request_id="r")
     assert main("check", "--request", request, file(body)) == 1
     shown = capsys.readouterr().out

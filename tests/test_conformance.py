@@ -275,7 +275,7 @@ def test_a_request_in_any_form(llmstream):
     report = check(None, request={**REQUEST, "messages": [{"role": 5, "content": SECRET}]})
     [violation] = report.violations
     assert (violation.requirement, violation.severity, violation.path) == ("R4.3-1", "error", "messages[0].role")
-    assert report.to_text().startswith("request messages[0].role: error R4.3-1: ")
+    assert report.to_text().startswith("request, member `messages[0].role`: error R4.3-1: ")
     assert json.loads(report.to_json())["violations"][0]["path"] == "messages[0].role"
     assert SECRET not in report.to_text() + report.to_json()
     assert report.event_count == 0

@@ -1,5 +1,6 @@
-"""The command line. Each command is a module of this package with ``HELP``, ``arguments`` and
-``run``.
+"""The command line. Each command is a module of this package with ``HELP``, ``COMMON`` (those
+arguments that several take), ``arguments`` and ``run``, and may have ``EPILOG``,
+which ends its help.
 
 Exit status: 0 complete; 1 incomplete, an error in the stream, or violations that are errors; 2 input,
 output or arguments that cannot be used, and ``auto`` where no format fits; 130 interrupted, 141 where the
@@ -14,7 +15,7 @@ import sys
 from importlib import import_module
 
 from .. import __version__, implementation
-from .options import Unusable, common
+from .options import Unusable, add_common
 from .terminal import prepare, say
 
 TYPE_CHECKING = False
@@ -55,6 +56,11 @@ class _Arguments(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise Unusable(f"{message} (see {self.prog} --help)")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse hides what goes wrong here, which would be exit status 0 for a help that nobody got.
+        if message:
+            (file or sys.stderr).write(message)
+
 
 def _run(argv: Sequence[str] | None) -> int:
     parser = _Arguments(prog="llmstream", description="Streams of LLMs on the command line: bytes in, events out.")
@@ -65,16 +71,20 @@ def _run(argv: Sequence[str] | None) -> int:
     # Only the command that is asked for is imported; where none is, all of them.
     names = given[:1] if given and given[0] in COMMANDS else COMMANDS
     modules: dict[str, Any] = {name: import_module(f".{name}", __name__) for name in names}
+    parsers: dict[str, argparse.ArgumentParser] = {}
     for name, module in modules.items():
-        words = {"help": module.HELP, "description": module.__doc__}
-        # A command may give a common argument another meaning.
-        module.arguments(commands.add_parser(name, parents=[common()], conflict_handler="resolve", **words))
+        epilog = getattr(module, "EPILOG", None)
+        command = parsers[name] = commands.add_parser(name, help=module.HELP, description=module.__doc__, epilog=epilog)
+        add_common(command, module.COMMON)
+        module.arguments(command)
     try:
-        found = parser.parse_args(given)
+        found, unknown = parser.parse_known_args(given)
     except SystemExit as done:  # --help and --version
         return int(done.code or 0)
-    command: Callable[[argparse.Namespace], int] = modules[found.command].run
-    return command(found)
+    if unknown:
+        parsers[found.command].error(f"unrecognized arguments: {' '.join(unknown)}")
+    run: Callable[[argparse.Namespace], int] = modules[found.command].run
+    return run(found)
 
 
 def _drop_output() -> None:

@@ -10,7 +10,7 @@ from ..stream import END, read_events, read_text
 from .inputs import Input
 from .options import make_parser
 from .terminal import colourful, harmless, say, write
-from .verdict import verdict
+from .verdict import STATUSES, verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .. import Event, Parser
 
 HELP = "print the text as it arrives"
+COMMON = ("dialect", "format", "strict", "max_event_size")
+EPILOG = STATUSES.format(more="")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +39,7 @@ def run(found: argparse.Namespace) -> int:
             fault = _print_events(source, parser)
         else:
             fault = _print_text(source, parser, found.reasoning)
-    status, words = verdict(parser, fault)
+    status, words = verdict(parser, fault, source)
     if status:
         say(f"{source.label}: {words}")
     return status

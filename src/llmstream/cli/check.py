@@ -20,6 +20,7 @@ MAX_WATCHED = 2**20
 """Bytes in which the format of a stream is looked for."""
 
 HELP = "check a stream, a request, or both against the draft"
+COMMON = ("format", "max_event_size")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

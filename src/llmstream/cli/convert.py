@@ -8,13 +8,15 @@ from .. import LLMStreamError, Transcoder
 from .inputs import Input
 from .options import Unusable, make_parser
 from .terminal import harmless, say, write
-from .verdict import verdict
+from .verdict import STATUSES, verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
 HELP = "write any stream as the standard stream"
+COMMON = ("dialect", "strict", "max_event_size")
+EPILOG = STATUSES.format(more=", or not all of it has a place in the standard stream")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +25,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME", help="the model, where the stream does not name it")
     parser.add_argument("--request-id", metavar="ID", help="the request's id, to be echoed")
     parser.add_argument("--reasoning", choices=("extensions", "drop"), default="extensions", help="where thoughts go")
-    parser.add_argument("--format", choices=("text",), default="text", help="the standard stream is the only form")
 
 
 def run(found: argparse.Namespace) -> int:
@@ -41,7 +42,7 @@ def run(found: argparse.Namespace) -> int:
         except Unusable:
             _write(transcoder.fail("internal_error", "the input cannot be read"))
             raise
-    status, words = verdict(transcoder.parser, fault)
+    status, words = verdict(transcoder.parser, fault, source)
     if not (status or transcoder.complete):
         status, words = 1, "not all of it has a place in the standard stream"
     if status:

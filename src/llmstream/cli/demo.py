@@ -8,8 +8,7 @@ from time import sleep
 from .. import ContentDelta, LLMStreamError, Parser, ToolCall, __version__, implementation
 from ..result import Collector, StreamResult
 from ..stream import END, read_events
-from .options import make_parser
-from .speed import EVENTS, measure
+from .speed import EVENTS, OURS, measure
 from .terminal import colourful, harmless, say, write
 from .verdict import verdict
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
 HELP = "play a bundled stream, and measure the speed on this machine"
+COMMON = ("format", "strict")
 
 SECONDS = 2.5
 """How long the stream plays."""
@@ -34,7 +34,7 @@ def run(found: argparse.Namespace) -> int:
     from importlib.resources import files  # slow to import, and only needed here
 
     stream = (files("llmstream") / "demo" / "answer.sse").read_bytes()
-    parser = make_parser(found)
+    parser = Parser("auto", strict=found.strict)
     collector = Collector()
     player = _Player(parser, collector, live=found.format == "text")
     player.title(f"llmstream {__version__} ({implementation}): {len(stream)} bytes, played live")
@@ -47,8 +47,8 @@ def run(found: argparse.Namespace) -> int:
     else:
         player.title("What was found")
         for name, value in _findings(result, parser, player.events):
-            write(f"{name:10}  {harmless(value)}\n")
-        player.title(f"Speed here: {EVENTS} such events in chunks of 16 KiB, best of some rounds")
+            write(f"{name:14}  {harmless(value)}\n")
+        player.title(f"Speed here: {EVENTS} such events in chunks of 16 KiB, best of some rounds, next to {OURS!r}")
         for line in _comparison(speeds):
             write(line + "\n")
     if status:
@@ -105,17 +105,35 @@ def _findings(result: StreamResult, parser: Parser, events: int) -> list[tuple[s
         ("end", "complete" if result.complete else "cut"),
         ("violations", str(result.violation_count)),
         ("dialect", result.dialect),
-        ("twin", implementation),
+        ("implementation", _implementation()),
     ]
+
+
+def _implementation() -> str:
+    """Which it is; of the slow one also why."""
+    if implementation != "python":
+        return implementation
+    from importlib.util import find_spec
+
+    if find_spec("llmstream._parser") is None:
+        return "python (slower: it was installed without the extension, which needs a C compiler or a wheel)"
+    return "python (slower: the extension is there, and is not used in this process)"
 
 
 def _comparison(speeds: dict[str, float]) -> list[str]:
-    ours = speeds["llmstream, events"]
     longest = max(map(len, speeds))
+    lines = [f"{name:{longest}}  {seconds * 1e9:7.0f} ns an event" for name, seconds in speeds.items()]
     return [
-        f"{name:{longest}}  {seconds * 1e6:8.3f} us an event  {seconds / ours:6.1f} x the time"
-        for name, seconds in speeds.items()
+        f"{line}  {_factor(seconds / speeds[OURS])}".rstrip()
+        for line, seconds in zip(lines, speeds.values(), strict=True)
     ]
+
+
+def _factor(times: float) -> str:
+    """What ``times`` the time is in words; for 1.0, which it is to itself, nothing."""
+    if times == 1:
+        return ""
+    return f"{times:6.1f} times slower" if times > 1 else f"{1 / times:6.1f} times faster"
 
 
 def _object(result: StreamResult, parser: Parser, events: int, speeds: dict[str, float]) -> dict[str, object]:

@@ -17,6 +17,11 @@ __all__ = ["Input"]
 
 READ_SIZE = 64 * 1024
 
+COMPRESSED = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"} | {
+    b"BZh%d1AY" % level: "bzip2" for level in range(1, 10)
+}
+"""How compressed data begins, which no stream does."""
+
 
 class Input:
     """One file, or standard input for "-": a context manager, and an iterable of chunks.
@@ -60,8 +65,15 @@ class Input:
                 raise Unusable(f"{self.label}: {words}") from None
             if not chunk:
                 return
+            if not self.position:
+                self._refuse_compressed(chunk)
             self.position += len(chunk)
             yield chunk
+
+    def _refuse_compressed(self, chunk: bytes) -> None:
+        for magic, name in COMPRESSED.items():
+            if chunk.startswith(magic):
+                raise Unusable(f"{self.label}: it is compressed by {name}: decompress it first (llmstream audit does)")
 
     def __enter__(self) -> Self:
         return self

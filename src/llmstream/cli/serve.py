@@ -9,10 +9,11 @@ import os
 import signal
 import ssl
 from importlib import import_module
+from urllib.parse import quote
 
 from .inputs import Input
 from .options import Unusable
-from .terminal import say, visible
+from .terminal import counted, say, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..integrations.replay import Playing
 
 HELP = "play recorded streams over HTTP, to test clients against"
+COMMON = ()
 
 MAX_SIZE = 256 * 2**20
 """Bytes of all files together, which are held in memory."""
@@ -38,7 +40,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--after", type=int, metavar="N", help="pieces before the fault (default: half of them)")
     parser.add_argument("--certificate", metavar="FILE", help="for TLS 1.3 and HTTP/2, in PEM")
     parser.add_argument("--key", metavar="FILE", help="the certificate's key")
-    parser.add_argument("--format", choices=("text",), default="text", help="of what is told of each request")
 
 
 def run(found: argparse.Namespace) -> int:
@@ -51,18 +52,22 @@ def run(found: argparse.Namespace) -> int:
         raise Unusable(str(error)) from None
     if (found.certificate is None) != (found.key is None):
         raise Unusable("--certificate and --key go together")
+    _check_certificate(found.certificate, found.key)
     try:
         import_module("hypercorn")
     except ImportError:
         raise Unusable("serve needs hypercorn: pip install 'llmstream-wire[gateway]'") from None
     recordings = _recordings(found.replay)
+    if found.after is not None and found.fault is None:
+        say("without --fault, --after counts only for requests that name a fault")
     return asyncio.run(_serve(Replay(recordings, playing, on_request=_tell), recordings, found))
 
 
 def _recordings(names: list[str]) -> list[Recording]:
     from ..integrations.recordings import recording
 
-    found, size = [], 0
+    found: list[Recording] = []
+    size = 0
     for name in names:
         body = bytearray()
         with Input(name) as source:
@@ -71,8 +76,48 @@ def _recordings(names: list[str]) -> list[Recording]:
                 size += len(chunk)
                 if size > MAX_SIZE:
                     raise Unusable(f"more than {MAX_SIZE // 2**20} MiB to play")
-        found.append(recording(os.path.basename(source.label), bytes(body)))
+        if not body:
+            raise Unusable(f"{source.label}: it is empty")
+        own = "stdin" if name == "-" else os.path.basename(name)
+        found.append(recording(_unused(own, {each.name for each in found}), bytes(body)))
     return found
+
+
+def _unused(name: str, used: set[str]) -> str:
+    """A name by which a recording can be asked for, where another has this one: answer.sse, answer-2.sse."""
+    stem, ending = os.path.splitext(name)
+    number, own = 2, name
+    while own in used:
+        own, number = f"{stem}-{number}{ending}", number + 1
+    return own
+
+
+def _check_certificate(certificate: str | None, key: str | None) -> None:
+    """Says which of the files cannot be used, before anything is listened on or told."""
+    if certificate is None or key is None:
+        return
+    for name in (certificate, key):
+        with Input(name) as source:
+            if source.size is None:  # which can be read only once
+                return
+            if b"-----BEGIN " not in next(iter(source), b""):
+                raise Unusable(f"cannot serve: {name}: there is no PEM in it")
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key, password=_ask_later)
+    except _Encrypted:
+        return
+    except (OSError, ValueError) as error:  # among them ssl.SSLError
+        words = "they do not belong together" if getattr(error, "reason", "") == "KEY_VALUES_MISMATCH" else ""
+        words = words or "they are no certificate and its key in PEM"
+        raise Unusable(f"cannot serve: {certificate}, {key}: {words}") from None
+
+
+class _Encrypted(Exception):  # noqa: N818
+    """The key has a password, which is asked for where it is used."""
+
+
+def _ask_later() -> str:
+    raise _Encrypted
 
 
 async def _serve(application: object, recordings: list[Recording], found: argparse.Namespace) -> int:
@@ -81,7 +126,9 @@ async def _serve(application: object, recordings: list[Recording], found: argpar
     try:
         listener = listen(found.host, found.port)
     except (OSError, OverflowError) as error:
-        raise Unusable(f"cannot listen on {found.host}:{found.port}: {getattr(error, 'strerror', error)}") from None
+        # The standard library puts the address behind what the system says.
+        words = str(getattr(error, "strerror", None) or error).partition(" (while attempting")[0]
+        raise Unusable(f"cannot listen on {found.host}:{found.port}: {words}") from None
     scheme, port = "http" if found.certificate is None else "https", listener.getsockname()[1]
     host = f"[{found.host}]" if ":" in found.host else found.host
     stopped, status = asyncio.Event(), 0
@@ -95,7 +142,8 @@ async def _serve(application: object, recordings: list[Recording], found: argpar
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
     for each in recordings:
-        say(f"{scheme}://{host}:{port}/{visible(each.name, 200)}  {each.dialect}, {len(each.pieces)} events")
+        url = f"{scheme}://{host}:{port}/{visible(quote(each.name), 200)}"
+        say(f"{url}  {each.dialect}, {counted(len(each.pieces), 'event')}")
     try:
         await serve(
             application, listener, certificate=found.certificate, key=found.key, stop=stopped.wait, graceful=0.5

@@ -11,7 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["EVENTS", "measure"]
+__all__ = ["EVENTS", "OURS", "measure"]
+
+OURS = "llmstream, events"
+"""The reader that the others are compared with."""
 
 EVENTS = 4000
 CHUNK_SIZE = 16 * 1024
@@ -29,7 +32,7 @@ def measure(texts: list[str]) -> dict[str, float]:
     chunks = [stream[at : at + CHUNK_SIZE] for at in range(0, len(stream), CHUNK_SIZE)]
     readers: dict[str, Callable[[Iterable[bytes]], str]] = {
         "llmstream, text only": _text_only,
-        "llmstream, events": _events,
+        OURS: _events,
         "split + json.loads": _split,
         "byte by byte + json.loads": _byte_by_byte,
     }

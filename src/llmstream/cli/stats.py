@@ -13,7 +13,7 @@ from .options import Unusable, make_parser
 from .progress import Progress
 from .table import show
 from .terminal import say, write
-from .verdict import verdict
+from .verdict import STATUSES, verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .. import Event, Parser
 
 HELP = "print a table of what is in each stream"
+COMMON = ("dialect", "format", "strict", "max_event_size")
+EPILOG = STATUSES.format(more="") + " Of several files, the highest."
 
 NUMBERS = frozenset({"events", "text", "reasoning", "in", "out", "tools", "lost", "violations", "bytes", "MB/s"})
 
@@ -46,7 +48,7 @@ def run(found: argparse.Namespace) -> int:
             say(str(error))
             worst = 2
             continue
-        status, words = verdict(parser, fault)
+        status, words = verdict(parser, fault, source)
         worst = max(worst, status)
         if status == 2 or fault is not None:
             say(f"{source.label}: {words}")

@@ -10,7 +10,7 @@ import sys
 
 from .options import Unusable
 
-__all__ = ["colourful", "harmless", "prepare", "say", "visible", "width", "write"]
+__all__ = ["colourful", "counted", "harmless", "prepare", "say", "visible", "width", "write"]
 
 # A stream could move the cursor, set the title or recolour the screen of whoever reads it.
 _CONTROLS = (
@@ -57,6 +57,11 @@ def say(message: str) -> None:
             sys.stdout.flush()
         sys.stderr.write(f"llmstream: {visible(message, 500)}\n")
         sys.stderr.flush()
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: "1 record", "2 records"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def width() -> int | None:

@@ -153,7 +153,7 @@ def _with(found: Violation | RequestViolation, severity: str, offset: int | None
 def _place(found: Violation | RequestViolation) -> str:
     if isinstance(found, Violation):
         return f"event {found.event}, offset {found.offset}"
-    return f"request {found.path}" if found.path else "request"
+    return f"request, member `{found.path}`" if found.path else "request"
 
 
 def _members(found: Violation | RequestViolation) -> dict[str, Any]:
