@@ -4,7 +4,7 @@ which ends its help.
 
 Exit status: 0 complete; 1 incomplete, an error in the stream, or violations that are errors; 2 input,
 output or arguments that cannot be used, and ``auto`` where no format fits; 130 interrupted, 141 where the
-reader of the output went away.
+reader of the output went away; of ``audit`` also 129 and 143, ended by SIGHUP and SIGTERM.
 """
 
 from __future__ import annotations
