@@ -363,13 +363,24 @@ def running(folder: Path, jobs: str, *, waiting: bool) -> Any:
     (folder / "z-last").write_bytes(BODY)
     arguments = ("audit", "in", "-o", "out.jsonl", "--redact", "hooks:redact", "--jobs", jobs)
     command = subprocess.Popen(
-        [*COMMAND, *arguments], cwd=folder.parent, stdout=-1, stderr=subprocess.PIPE, start_new_session=True
+        [*COMMAND, *arguments],
+        cwd=folder.parent,
+        stdout=-1,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=heeded,  # noqa: PLW1509 (no other thread holds a lock)
     )
     sign = "waiting" if waiting else "out.jsonl.*.part"
     while not list(folder.parent.glob(sign)):
         assert command.poll() is None
         sleep(0.01)
     return command
+
+
+def heeded() -> None:
+    """In a process that begins: the signals mean what they do, also where these tests run with them ignored."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 def ended(command: Any) -> tuple[int, bytes]:
