@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import IncompleteStreamError, LLMStreamError, Parser, UpstreamError
+from .. import IncompleteStreamError, LLMStreamError, Parser, UpstreamError, rules
 from .terminal import counted, visible
 
 TYPE_CHECKING = False
@@ -19,7 +19,8 @@ STATUSES = (
 )
 """For the help of the commands whose status this is; ``more`` is what else is 1."""
 
-ENDS = ("L-DIALECT", "R5.3.7-2")
+UNFIT = rules.RULES[rules.UNKNOWN_DIALECT].requirement
+ENDS = (UNFIT, rules.RULES[rules.NOT_ENDED].requirement)
 """Violations that are told in words of their own: that no dialect fits, and that the end is missing."""
 
 
@@ -32,7 +33,7 @@ def verdict(parser: Parser, fault: LLMStreamError | None = None, source: Input |
     first = next(
         (each for each in parser.violations if each.severity == "error" and each.requirement not in ENDS), None
     )
-    unfit = next((each for each in parser.violations if each.requirement == "L-DIALECT"), None)
+    unfit = next((each for each in parser.violations if each.requirement == UNFIT), None)
     is_cut = isinstance(fault, IncompleteStreamError) or (fault is None and not parser.complete)
     failed = parser.error is not None or (fault is not None and not is_cut)
     # Behind more violations than a parser keeps, its dialect alone still tells.
