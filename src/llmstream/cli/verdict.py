@@ -52,9 +52,9 @@ def verdict(parser: Parser, fault: LLMStreamError | None = None, source: Input |
         words = "the stream stopped before its end" if fault is None else str(fault)
         return 1, words if first is None else f"{words}; before that, {_told(first, parser)}"
     if parser.error_count:
-        return 1, counted(parser.error_count, "error") if first is None else _told(
-            first, parser
-        )  # behind more warnings
+        if first is None:  # behind more warnings than a parser keeps
+            return 1, counted(parser.error_count, "error")
+        return 1, _told(first, parser)
     return 0, ""
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Client"]
 
-
 LARGE = 2**20
 """Bytes of a request beyond which it is written piece by piece."""
 
@@ -35,9 +34,7 @@ class Client:
         self._session: Any = None
 
     async def post(self, sent: Sent) -> Any:
-        """The response, once its headers are there. Raises RefusedError where there is none.
-
-        aiohttp's own times begin anew with each byte, and when the request is sent."""
+        """The response, once its headers are there. Raises RefusedError where there is none."""
         aiohttp = self._aiohttp
         if self._session is None or self._session.closed:
             self._session = aiohttp.ClientSession(
@@ -52,6 +49,7 @@ class Client:
         # aiohttp writes bytes in one go, and warns of that.
         body = sent.body if len(sent.body) <= LARGE else BytesIO(sent.body)
         try:
+            # aiohttp's own times begin when the request is sent, and anew with each byte of an answer.
             async with asyncio.timeout(min(limits.connect_time + limits.silence, limits.duration)):
                 return await self._session.post(
                     self._url(sent.url, encoded=True), data=body, headers=sent.headers, allow_redirects=False
